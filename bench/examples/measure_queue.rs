@@ -123,7 +123,7 @@ fn start(
 ) -> JoinHandle<Result<(), WorkerError>> {
     let capacity = Capacity {
         slots: SLOTS,
-        room: SLOTS * 2,
+        in_flight_max: SLOTS * 2,
     };
     let worker = WorkerBuilder::new("measure")
         .backend(queue.backend("measure".to_owned(), capacity))

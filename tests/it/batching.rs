@@ -121,7 +121,7 @@ async fn an_event_of_a_recipient_in_a_batch_changes_only_that_recipient() {
             .collect();
         let id = app.send(&message_to_all(&to)).await;
         app.drain().await;
-        wait_until("the simulator has told everything", async || {
+        wait_until("the simulator has sent all events", async || {
             app.simulator().callbacks().waiting == 0
         })
         .await;
@@ -133,12 +133,12 @@ async fn an_event_of_a_recipient_in_a_batch_changes_only_that_recipient() {
             let mut events = event_types(recipient);
             // The provider has another clock: a reported event may come before SENT.
             events.sort_unstable();
-            let told = match address.split_once('@').unwrap().0 {
+            let expected = match address.split_once('@').unwrap().0 {
                 "open" => &["DELIVERED", "OPENED", "QUEUED", "SENT"][..],
                 "hard-bounce" | "block" => &["BOUNCED", "QUEUED", "SENT"],
                 _ => &["DELIVERED", "QUEUED", "SENT"],
             };
-            assert_eq!(events, told, "{kind}: {address}");
+            assert_eq!(events, expected, "{kind}: {address}");
         }
         let lost = "SELECT coalesce(sum(unmatched + unreadable), 0) FROM provider_event_counts";
         assert_eq!(number(&app, lost).await, 0, "{kind}");

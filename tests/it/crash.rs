@@ -235,9 +235,9 @@ async fn messages_accepted_by_a_killed_api_are_sent() {
     let _others = (app.spawn_worker(), app.spawn_scheduler());
     app.connect(ProviderType::Sendgrid).await;
     let accepted = std::sync::Mutex::new(Vec::new());
-    let sending = join_all((0..8).map(async |lane| {
+    let sending = join_all((0..8).map(async |client| {
         for nth in 0..1_000 {
-            let message = message_to(&address(lane * 1_000 + nth));
+            let message = message_to(&address(client * 1_000 + nth));
             let reply = app
                 .caller()
                 .try_call(http::Method::POST, "/v1/send", |request| {
@@ -247,7 +247,7 @@ async fn messages_accepted_by_a_killed_api_are_sent() {
             match reply {
                 Ok(reply) if reply.status == 202 => {
                     let id = reply.json()["messageId"].as_str().unwrap().to_owned();
-                    accepted.lock().unwrap().push((lane * 1_000 + nth, id));
+                    accepted.lock().unwrap().push((client * 1_000 + nth, id));
                 }
                 _ => return,
             }
@@ -280,7 +280,7 @@ async fn a_terminated_worker_finishes_its_calls_and_leaves_no_lease() {
     let app = start().await;
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     app.connect(ProviderType::Sendgrid).await;
-    let mut leaving = app.spawn_worker();
+    let mut stopping = app.spawn_worker();
     app.simulator().set_fault(Fault::slow_sends(700));
     let ids = send_all(&app, 20).await;
     wait_until("calls are open", async || {
@@ -292,7 +292,7 @@ async fn a_terminated_worker_finishes_its_calls_and_leaves_no_lease() {
             > 0
     })
     .await;
-    let status = leaving.terminate().await;
+    let status = stopping.terminate().await;
     assert!(status.success(), "{status}");
     assert_eq!(
         number(

@@ -140,19 +140,19 @@ async fn an_account_with_the_domain_unverified_is_skipped_and_one_with_unknown_d
         .post("/v1/routing-rules/resolve", &asked)
         .await
         .data(200);
-    let told = [
+    let expected = [
         (&unverified, false, json!("DOMAIN_NOT_VERIFIED")),
         (&unknown, false, Value::Null),
         (&verified, true, Value::Null),
     ];
-    let told = told.map(|(id, is_verified, passed_over)| {
+    let expected = expected.map(|(id, is_verified, passed_over)| {
         json!({
             "providerAccountId": id,
             "domainVerified": is_verified,
             "passedOver": passed_over,
         })
     });
-    assert_eq!(resolved["fallbacks"], json!(told));
+    assert_eq!(resolved["fallbacks"], json!(expected));
     app.simulator().set_fault(fault(FIRST, FaultKind::Error));
     let id = app.send_to("a@example.org").await;
     app.drain().await;
@@ -284,7 +284,7 @@ async fn without_its_rule_a_message_has_no_fallback() {
 #[tokio::test]
 async fn after_its_account_is_removed_a_message_goes_to_the_fallback_that_moved_up() {
     let app = TestApp::builder().without_worker().start().await;
-    let stranger = app.connect(ProviderType::Sendgrid).await;
+    let other = app.connect(ProviderType::Sendgrid).await;
     let pair = Pair::with(app, &json!({})).await;
     let app = &pair.app;
     let id = app.send_to("a@example.org").await;
@@ -294,7 +294,7 @@ async fn after_its_account_is_removed_a_message_goes_to_the_fallback_that_moved_
     app.drain().await;
     let attempts = app.attempts(&id).await;
     assert_eq!(attempts.len(), 1);
-    assert_ne!(attempts[0].account_id.to_string(), stranger);
+    assert_ne!(attempts[0].account_id.to_string(), other);
     assert_eq!(app.captured_once("a@example.org").provider, SECOND);
 }
 

@@ -107,7 +107,7 @@ async fn messages_do_not_wait_for_another_organizations_backlog() {
     let queued = number(&app, "SELECT count(*) FROM outbox").await;
     assert!(queued > 10_000, "only {queued} are left");
     let overtaking = overtaken_by(&app, &other_organization, "other@example.org").await;
-    let most = QueueSettings::default().window + SLOTS;
+    let most = QueueSettings::default().quota + SLOTS;
     assert!(overtaking <= most as u64, "{overtaking} overtook it");
     app.leave_work();
 }
@@ -231,8 +231,8 @@ async fn lose_jobs_of(app: &TestApp, tenant: &Tenant) {
     let mut entries = redis::cmd("XRANGE");
     entries.arg(&stream).arg("-").arg("+");
     let entries: Vec<(String, Vec<String>)> = entries.query_async(&mut redis).await.unwrap();
-    let lane = tenant.organization_id.to_string();
-    let lost = entries.iter().filter(|(_, fields)| fields.contains(&lane));
+    let key = tenant.organization_id.to_string();
+    let lost = entries.iter().filter(|(_, fields)| fields.contains(&key));
     for (id, _) in lost {
         let mut delete = redis::cmd("XDEL");
         delete.arg(&stream).arg(id);

@@ -15,51 +15,51 @@ use chrono::TimeDelta;
 use tokio::sync::Semaphore;
 use waypost_core::job_queue::{Depth, JobEnd, QueueSettings};
 
-use fixture::{House, fast, job, until};
+use fixture::{QueueFixture, fast, job, until};
 
 // --- running ------------------------------------------------------------------
 
 #[tokio::test]
 async fn every_pushed_job_runs_once_and_leaves_nothing_behind() {
-    let house = House::shared("once");
-    let worker = house.worker("a", 8, 16, |_| async { Ok(JobEnd::Done) });
-    house.push(0..2_000).await;
-    until("all have run", async || house.runs.total() == 2_000).await;
+    let fixture = QueueFixture::shared("once");
+    let worker = fixture.worker("a", 8, 16, |_| async { Ok(JobEnd::Done) });
+    fixture.push(0..2_000).await;
+    until("all have run", async || fixture.runs.total() == 2_000).await;
     until("nothing is left", async || {
-        house.depth().await == Depth::default()
+        fixture.depth().await == Depth::default()
     })
     .await;
-    assert!(house.runs.all_once());
+    assert!(fixture.runs.all_once());
     worker.stop().await;
 }
 
 #[tokio::test]
 async fn a_delayed_job_runs_when_its_time_has_come() {
-    let house = House::shared("delayed");
-    let worker = house.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
-    let now = house.clock.now();
+    let fixture = QueueFixture::shared("delayed");
+    let worker = fixture.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
+    let now = fixture.clock.now();
     let jobs = [
         (job(1), now + TimeDelta::hours(1)),
         (job(2), now + TimeDelta::hours(2)),
     ];
-    house.queue.push_at(&jobs).await.unwrap();
+    fixture.queue.push_at(&jobs).await.unwrap();
     // A later time does not postpone a delayed job.
-    house
+    fixture
         .queue
         .push_at(&[(job(1), now + TimeDelta::hours(9))])
         .await
         .unwrap();
-    house.push([3]).await;
+    fixture.push([3]).await;
     until("the one without delay has run", async || {
-        house.runs.of(3) == 1
+        fixture.runs.of(3) == 1
     })
     .await;
-    assert_eq!(house.depth().await.delayed, 2);
-    house.clock.advance(TimeDelta::minutes(61));
-    until("the first has run", async || house.runs.of(1) == 1).await;
-    assert_eq!(house.runs.of(2), 0);
-    house.clock.advance(TimeDelta::hours(1));
-    until("the second has run", async || house.runs.of(2) == 1).await;
+    assert_eq!(fixture.depth().await.delayed, 2);
+    fixture.clock.advance(TimeDelta::minutes(61));
+    until("the first has run", async || fixture.runs.of(1) == 1).await;
+    assert_eq!(fixture.runs.of(2), 0);
+    fixture.clock.advance(TimeDelta::hours(1));
+    until("the second has run", async || fixture.runs.of(2) == 1).await;
     worker.stop().await;
 }
 
@@ -69,9 +69,9 @@ async fn a_failing_job_is_retried_and_then_dead_and_a_snooze_costs_no_attempt() 
         attempts_max: 3,
         ..fast()
     };
-    let house = House::shared_with("retry", settings);
-    let runs = house.runs.clone();
-    let worker = house.worker("a", 4, 8, move |job| {
+    let fixture = QueueFixture::shared_with("retry", settings);
+    let runs = fixture.runs.clone();
+    let worker = fixture.worker("a", 4, 8, move |job| {
         let nth = runs.of(job.number);
         async move {
             match job.number {
@@ -91,16 +91,16 @@ async fn a_failing_job_is_retried_and_then_dead_and_a_snooze_costs_no_attempt() 
             }
         }
     });
-    house.push(1..=5).await;
+    fixture.push(1..=5).await;
     until("all have ended", async || {
-        house.clock.advance(TimeDelta::seconds(30));
-        let depth = house.depth().await;
+        fixture.clock.advance(TimeDelta::seconds(30));
+        let depth = fixture.depth().await;
         depth.dead == 3 && depth.waiting + depth.fetched + depth.delayed == 0
     })
     .await;
-    let counts: Vec<usize> = (1..=5).map(|number| house.runs.of(number)).collect();
+    let counts: Vec<usize> = (1..=5).map(|number| fixture.runs.of(number)).collect();
     assert_eq!(counts, [3, 3, 6, 1, 2]);
-    let mut reasons: Vec<_> = house.queue.dead(10).await.unwrap();
+    let mut reasons: Vec<_> = fixture.queue.dead(10).await.unwrap();
     reasons.sort_by(|a, b| a.payload.cmp(&b.payload));
     let reasons: Vec<_> = reasons.into_iter().map(|dead| dead.reason).collect();
     assert!(reasons[0].ends_with("refused by the test"), "{reasons:?}");
@@ -111,9 +111,9 @@ async fn a_failing_job_is_retried_and_then_dead_and_a_snooze_costs_no_attempt() 
 
 #[tokio::test]
 async fn a_job_that_cannot_be_decoded_is_kept_as_dead_and_the_worker_continues() {
-    let house = House::shared("undecodable");
-    let worker = house.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
-    let key = house.stream();
+    let fixture = QueueFixture::shared("undecodable");
+    let worker = fixture.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
+    let key = fixture.stream();
     for (field, value) in [
         ("j", "{\"number\":\"x\"}"),
         ("j", "\u{1}"),
@@ -125,21 +125,21 @@ async fn a_job_that_cannot_be_decoded_is_kept_as_dead_and_the_worker_continues()
             .arg(field)
             .arg(value)
             .take();
-        add.query_async::<()>(&mut house.redis().await)
+        add.query_async::<()>(&mut fixture.redis().await)
             .await
             .unwrap();
     }
-    house.push([7]).await;
-    until("the good one has run", async || house.runs.of(7) == 1).await;
+    fixture.push([7]).await;
+    until("the good one has run", async || fixture.runs.of(7) == 1).await;
     until("the bad ones are dead", async || {
-        house.depth().await
+        fixture.depth().await
             == Depth {
                 dead: 3,
                 ..Depth::default()
             }
     })
     .await;
-    let dead = house.queue.dead(2).await.unwrap();
+    let dead = fixture.queue.dead(2).await.unwrap();
     assert_eq!(dead.len(), 2);
     assert!(dead.iter().any(|dead| dead.payload == "\u{1}"), "{dead:?}");
     worker.stop().await;
@@ -149,72 +149,72 @@ async fn a_job_that_cannot_be_decoded_is_kept_as_dead_and_the_worker_continues()
 
 #[tokio::test]
 async fn a_killed_workers_unfinished_jobs_run_again_and_its_finished_ones_do_not() {
-    let house = House::shared("takeover");
+    let fixture = QueueFixture::shared("takeover");
     // The first worker finishes the first ten jobs and hangs at all others.
-    let doomed = house.worker("doomed", 4, 8, |job| async move {
+    let doomed = fixture.worker("doomed", 4, 8, |job| async move {
         if job.number >= 10 {
             std::future::pending::<()>().await;
         }
         Ok(JobEnd::Done)
     });
-    house.push(0..30).await;
-    until("it hangs, full", async || {
-        house.runs.total() == 14 && house.depth().await.fetched == 8
+    fixture.push(0..30).await;
+    until("all its capacity is used", async || {
+        fixture.runs.total() == 14 && fixture.depth().await.fetched == 8
     })
     .await;
     doomed.kill();
     let killed = Instant::now();
-    let heir = house.worker("heir", 4, 8, |_| async { Ok(JobEnd::Done) });
+    let successor = fixture.worker("successor", 4, 8, |_| async { Ok(JobEnd::Done) });
     until("all have run", async || {
-        house.depth().await == Depth::default()
+        fixture.depth().await == Depth::default()
     })
     .await;
     assert!(
-        killed.elapsed() < house.queue_settings.lease * 3,
+        killed.elapsed() < fixture.queue_settings.lease * 3,
         "{:?}",
         killed.elapsed()
     );
     for number in 0..30 {
         let expected = if (10..14).contains(&number) { 2 } else { 1 };
-        assert_eq!(house.runs.of(number), expected, "job {number}");
+        assert_eq!(fixture.runs.of(number), expected, "job {number}");
     }
-    heir.stop().await;
+    successor.stop().await;
 }
 
 #[tokio::test]
 async fn a_job_longer_than_its_lease_runs_once() {
-    let house = House::shared("long");
-    let gate = Arc::new(Semaphore::new(0));
+    let fixture = QueueFixture::shared("long");
+    let permits = Arc::new(Semaphore::new(0));
     let handler = {
-        let gate = Arc::clone(&gate);
+        let permits = Arc::clone(&permits);
         move |_| {
-            let gate = Arc::clone(&gate);
+            let permits = Arc::clone(&permits);
             async move {
-                gate.acquire().await.unwrap().forget();
+                permits.acquire().await.unwrap().forget();
                 Ok(JobEnd::Done)
             }
         }
     };
     // A larger buffer than concurrency: jobs that have not started keep their lease too.
     let workers = [
-        house.worker("a", 2, 6, handler.clone()),
-        house.worker("b", 2, 6, handler),
+        fixture.worker("a", 2, 6, handler.clone()),
+        fixture.worker("b", 2, 6, handler),
     ];
-    house.push(0..12).await;
+    fixture.push(0..12).await;
     until("all are fetched", async || {
-        house.depth().await.fetched == 12
+        fixture.depth().await.fetched == 12
     })
     .await;
     let since = Instant::now();
-    let leases = house.queue_settings.lease * 4;
+    let leases = fixture.queue_settings.lease * 4;
     until("four leases are over", async || since.elapsed() > leases).await;
-    gate.add_permits(100);
+    permits.add_permits(100);
     until("all are done", async || {
-        house.depth().await == Depth::default()
+        fixture.depth().await == Depth::default()
     })
     .await;
-    assert_eq!(house.runs.total(), 12);
-    assert!(house.runs.all_once());
+    assert_eq!(fixture.runs.total(), 12);
+    assert!(fixture.runs.all_once());
     for worker in workers {
         worker.stop().await;
     }
@@ -226,19 +226,19 @@ async fn a_job_that_kills_its_workers_ends_in_the_dead_list() {
         deliveries_max: 2,
         ..fast()
     };
-    let house = House::shared_with("killer", settings);
-    house.push([1]).await;
+    let fixture = QueueFixture::shared_with("killer", settings);
+    fixture.push([1]).await;
     for round in 1..=2 {
-        let doomed = house.worker(&format!("doomed-{round}"), 1, 1, |_| async {
+        let doomed = fixture.worker(&format!("doomed-{round}"), 1, 1, |_| async {
             std::future::pending::<()>().await;
             Ok(JobEnd::Done)
         });
-        until("it has started", async || house.runs.of(1) == round).await;
+        until("it has started", async || fixture.runs.of(1) == round).await;
         doomed.kill();
     }
-    let last = house.worker("last", 1, 1, |_| async { Ok(JobEnd::Done) });
-    until("it is dead", async || house.depth().await.dead == 1).await;
-    assert_eq!(house.runs.of(1), 2);
+    let last = fixture.worker("last", 1, 1, |_| async { Ok(JobEnd::Done) });
+    until("it is dead", async || fixture.depth().await.dead == 1).await;
+    assert_eq!(fixture.runs.of(1), 2);
     last.stop().await;
 }
 
@@ -248,100 +248,103 @@ async fn consumers_of_dead_workers_are_deleted() {
         consumer_idle_max: Duration::from_millis(50),
         ..fast()
     };
-    let house = House::shared_with("consumers", settings);
-    let doomed = house.worker("doomed", 1, 1, |_| async { Ok(JobEnd::Done) });
-    house.push([1]).await;
+    let fixture = QueueFixture::shared_with("consumers", settings);
+    let doomed = fixture.worker("doomed", 1, 1, |_| async { Ok(JobEnd::Done) });
+    fixture.push([1]).await;
     until("it is done", async || {
-        house.depth().await == Depth::default() && house.runs.of(1) == 1
+        fixture.depth().await == Depth::default() && fixture.runs.of(1) == 1
     })
     .await;
-    assert_eq!(house.consumers().await, ["doomed"]);
+    assert_eq!(fixture.consumers().await, ["doomed"]);
     doomed.kill();
-    let quiet = house.worker("quiet", 1, 1, |_| async { Ok(JobEnd::Done) });
-    let other = house.worker("other", 1, 1, |_| async { Ok(JobEnd::Done) });
-    until("it is forgotten", async || {
-        !house.consumers().await.contains(&"doomed".to_owned())
+    let quiet = fixture.worker("quiet", 1, 1, |_| async { Ok(JobEnd::Done) });
+    let other = fixture.worker("other", 1, 1, |_| async { Ok(JobEnd::Done) });
+    until("it is removed", async || {
+        !fixture.consumers().await.contains(&"doomed".to_owned())
     })
     .await;
     // Consumers that were only idle, and deleted too, still get jobs.
-    house.push(2..100).await;
-    until("all have run", async || house.runs.total() == 99).await;
-    assert!(house.runs.all_once());
+    fixture.push(2..100).await;
+    until("all have run", async || fixture.runs.total() == 99).await;
+    assert!(fixture.runs.all_once());
     quiet.stop().await;
     other.stop().await;
-    assert!(house.consumers().await.is_empty());
+    assert!(fixture.consumers().await.is_empty());
 }
 
 // --- stopping -----------------------------------------------------------------
 
 #[tokio::test]
 async fn a_stopping_worker_releases_the_jobs_it_has_not_started() {
-    let house = House::shared("handback");
-    let gate = Arc::new(Semaphore::new(0));
-    let leaving = {
-        let gate = Arc::clone(&gate);
-        house.worker("leaving", 2, 10, move |_| {
-            let gate = Arc::clone(&gate);
+    let fixture = QueueFixture::shared("handback");
+    let permits = Arc::new(Semaphore::new(0));
+    let stopping_worker = {
+        let permits = Arc::clone(&permits);
+        fixture.worker("stopping", 2, 10, move |_| {
+            let permits = Arc::clone(&permits);
             async move {
-                gate.acquire().await.unwrap().forget();
+                permits.acquire().await.unwrap().forget();
                 Ok(JobEnd::Done)
             }
         })
     };
-    house.push(0..10).await;
+    fixture.push(0..10).await;
     until("all are fetched, two started", async || {
-        house.depth().await.fetched == 10 && house.runs.total() == 2
+        fixture.depth().await.fetched == 10 && fixture.runs.total() == 2
     })
     .await;
-    let stopping = tokio::spawn(leaving.stop());
+    let stopping = tokio::spawn(stopping_worker.stop());
     // They come back while the two still run, and long before a lease ends.
-    until("eight are back", async || house.depth().await.waiting == 8).await;
-    let heir = house.worker("heir", 4, 8, |_| async { Ok(JobEnd::Done) });
-    until("they have run", async || house.runs.total() == 10).await;
+    until("eight are back", async || {
+        fixture.depth().await.waiting == 8
+    })
+    .await;
+    let successor = fixture.worker("successor", 4, 8, |_| async { Ok(JobEnd::Done) });
+    until("they have run", async || fixture.runs.total() == 10).await;
     assert!(!stopping.is_finished());
-    gate.add_permits(2);
+    permits.add_permits(2);
     stopping.await.unwrap();
-    assert_eq!(house.depth().await, Depth::default());
-    assert!(house.runs.all_once());
-    assert_eq!(house.consumers().await, ["heir"]);
-    heir.stop().await;
+    assert_eq!(fixture.depth().await, Depth::default());
+    assert!(fixture.runs.all_once());
+    assert_eq!(fixture.consumers().await, ["successor"]);
+    successor.stop().await;
 }
 
 // --- failures of Redis ----------------------------------------------------------
 
 #[tokio::test]
 async fn a_worker_continues_after_redis_was_emptied() {
-    let house = House::private("emptied").await;
-    let worker = house.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
+    let fixture = QueueFixture::private("emptied").await;
+    let worker = fixture.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
     for round in 0..5 {
-        house.push(round * 10..round * 10 + 10).await;
+        fixture.push(round * 10..round * 10 + 10).await;
         until("they have run", async || {
-            (round * 10..round * 10 + 10).all(|number| house.runs.of(number) >= 1)
+            (round * 10..round * 10 + 10).all(|number| fixture.runs.of(number) >= 1)
         })
         .await;
-        house.command("FLUSHALL").await;
+        fixture.command("FLUSHALL").await;
     }
     worker.stop().await;
 }
 
 #[tokio::test]
 async fn a_worker_continues_after_its_connections_were_killed() {
-    let house = House::private("killed").await;
-    let worker = house.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
+    let fixture = QueueFixture::private("killed").await;
+    let worker = fixture.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
     for round in 0..10 {
         let numbers = round * 50..round * 50 + 50;
         until("they are pushed", async || {
             let jobs: Vec<_> = numbers.clone().map(job).collect();
-            house.queue.push(&jobs).await.is_ok()
+            fixture.queue.push(&jobs).await.is_ok()
         })
         .await;
         let mut kill = redis::cmd("CLIENT");
         kill.arg("KILL").arg("TYPE").arg("normal");
-        kill.query_async::<()>(&mut house.redis().await)
+        kill.query_async::<()>(&mut fixture.redis().await)
             .await
             .unwrap();
         until("they have run", async || {
-            numbers.clone().all(|number| house.runs.of(number) >= 1)
+            numbers.clone().all(|number| fixture.runs.of(number) >= 1)
         })
         .await;
     }
@@ -350,21 +353,21 @@ async fn a_worker_continues_after_its_connections_were_killed() {
 
 #[tokio::test]
 async fn a_worker_continues_after_redis_was_down() {
-    let mut house = House::private("away").await;
-    let worker = house.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
-    house.push([1]).await;
-    until("it has run", async || house.runs.of(1) == 1).await;
-    house.stop_redis().await;
+    let mut fixture = QueueFixture::private("away").await;
+    let worker = fixture.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
+    fixture.push([1]).await;
+    until("it has run", async || fixture.runs.of(1) == 1).await;
+    fixture.stop_redis().await;
     until("a push is refused", async || {
-        house.queue.push(&[job(2)]).await.is_err()
+        fixture.queue.push(&[job(2)]).await.is_err()
     })
     .await;
-    house.start_redis().await;
+    fixture.start_redis().await;
     until("a push is taken", async || {
-        house.queue.push(&[job(3)]).await.is_ok()
+        fixture.queue.push(&[job(3)]).await.is_ok()
     })
     .await;
-    until("it has run", async || house.runs.of(3) == 1).await;
+    until("it has run", async || fixture.runs.of(3) == 1).await;
     worker.stop().await;
 }
 
@@ -374,11 +377,11 @@ async fn a_worker_can_stop_while_redis_is_down() {
         close_within: Duration::from_millis(300),
         ..fast()
     };
-    let mut house = House::private_with("stop-away", settings).await;
-    let worker = house.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
-    house.push([1]).await;
-    until("it has run", async || house.runs.of(1) == 1).await;
-    house.stop_redis().await;
+    let mut fixture = QueueFixture::private_with("stop-away", settings).await;
+    let worker = fixture.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
+    fixture.push([1]).await;
+    until("it has run", async || fixture.runs.of(1) == 1).await;
+    fixture.stop_redis().await;
     worker.stop().await;
 }
 
@@ -386,35 +389,35 @@ async fn a_worker_can_stop_while_redis_is_down() {
 
 #[tokio::test]
 async fn the_oldest_waiting_job_is_known_in_every_state() {
-    let house = House::private("oldest").await;
-    let oldest = async || house.queue.waiting().await.unwrap().oldest;
+    let fixture = QueueFixture::private("oldest").await;
+    let oldest = async || fixture.queue.waiting().await.unwrap().oldest;
     assert_eq!(oldest().await, None, "no stream");
 
-    let first = house.clock.now();
-    house.push([1]).await;
-    house.clock.advance(TimeDelta::minutes(1));
-    let second = house.clock.now();
-    house.push([2]).await;
+    let first = fixture.clock.now();
+    fixture.push([1]).await;
+    fixture.clock.advance(TimeDelta::minutes(1));
+    let second = fixture.clock.now();
+    fixture.push([2]).await;
     assert_eq!(
         oldest().await,
         Some(first),
         "a stream without a group: all of it waits"
     );
 
-    let gate = Arc::new(Semaphore::new(0));
+    let permits = Arc::new(Semaphore::new(0));
     let handler = {
-        let gate = Arc::clone(&gate);
+        let permits = Arc::clone(&permits);
         move |_| {
-            let gate = Arc::clone(&gate);
+            let permits = Arc::clone(&permits);
             async move {
-                gate.acquire().await.unwrap().forget();
+                permits.acquire().await.unwrap().forget();
                 Ok(JobEnd::Done)
             }
         }
     };
-    let worker = house.worker("a", 1, 1, handler);
+    let worker = fixture.worker("a", 1, 1, handler);
     until("the first is fetched", async || {
-        house.depth().await.fetched == 1
+        fixture.depth().await.fetched == 1
     })
     .await;
     assert_eq!(
@@ -422,23 +425,23 @@ async fn the_oldest_waiting_job_is_known_in_every_state() {
         Some(second),
         "the first is fetched, the second waits"
     );
-    gate.add_permits(1);
-    until("the second is fetched", async || house.runs.of(2) == 1).await;
+    permits.add_permits(1);
+    until("the second is fetched", async || fixture.runs.of(2) == 1).await;
     assert_eq!(oldest().await, None, "all are fetched, none is done");
-    gate.add_permits(1);
+    permits.add_permits(1);
     until("all are done", async || {
-        house.depth().await == Depth::default()
+        fixture.depth().await == Depth::default()
     })
     .await;
     assert_eq!(oldest().await, None, "all are done");
     worker.stop().await;
 
-    house.push([3]).await;
+    fixture.push([3]).await;
     assert_eq!(
         oldest().await,
         Some(second),
         "one waits and nobody is there"
     );
-    house.command("FLUSHALL").await;
+    fixture.command("FLUSHALL").await;
     assert_eq!(oldest().await, None, "Redis was emptied");
 }

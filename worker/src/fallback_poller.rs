@@ -1,7 +1,6 @@
-//! The puller: brings jobs while Redis is away, straight from the outbox. It runs
-//! only as long as the queue has lost Redis, or Redis takes no pushes, and takes only as
-//! many jobs as this worker has free places. That Redis may hand out the same jobs is harmless: the
-//! lease decides who has a chunk.
+//! Takes jobs from the outbox while Redis is away. It polls only while the queue has lost
+//! Redis or Redis takes no pushes, and takes only as many jobs as this worker has free
+//! slots. Redis may hand out the same jobs, which is harmless: one lease per chunk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,107 +17,107 @@ use waypost_core::fault::Fault;
 use waypost_core::job_queue::Queue;
 use waypost_core::warn_seldom;
 
-use crate::send::job::{SendMessage, Sending};
+use crate::send::job::{SendHandler, Sending};
 
-/// How often it looks whether Redis is away and what is due.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How soon it looks again where something was due, since there may be more, or
-/// where no place was free.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// How long Redis must have been away: most absences are a connection that breaks.
-const AWAY_AT_LEAST: Duration = Duration::from_secs(1);
-/// How long Redis must have been back before it is believed: one that is nearly full takes
-/// some pushes and refuses others.
-const BACK_AT_LEAST: Duration = Duration::from_secs(3);
-/// Jobs of one organization in one look, so that a large send does not hold up the
-/// others. It may take all places in the looks to come, if nobody else has work.
-const EACH_MAX: i64 = 16;
+/// How often it checks whether Redis is away, and polls.
+const POLL_EVERY: Duration = Duration::from_millis(500);
+/// The wait after a poll that found jobs, since there may be more, or that found no free
+/// slot.
+const POLL_AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// How long Redis must be away: most outages are a connection that breaks.
+const OUTAGE_MIN: Duration = Duration::from_secs(1);
+/// How long Redis must be back before polling ends: a Redis that is nearly full takes some
+/// pushes and refuses others.
+const RECOVERY_MIN: Duration = Duration::from_secs(3);
+/// Jobs of one organization in one poll, so that a large send does not delay the others. If
+/// no other organization has jobs, it may use all slots after some polls.
+const PER_ORGANIZATION_MAX: i64 = 16;
 
-/// Brings jobs from Postgres.
+/// Runs jobs from the outbox.
 pub(crate) struct FallbackPoller {
     sending: Arc<Sending>,
     queue: Queue<SendJob>,
-    handler: SendMessage,
-    places: Arc<Semaphore>,
+    handler: SendHandler,
+    slots: Arc<Semaphore>,
 }
 
 impl FallbackPoller {
-    pub(crate) fn new(sending: &Arc<Sending>, queue: Queue<SendJob>, handler: SendMessage) -> Self {
+    pub(crate) fn new(sending: &Arc<Sending>, queue: Queue<SendJob>, handler: SendHandler) -> Self {
         Self {
             sending: Arc::clone(sending),
             queue,
-            places: Arc::clone(handler.places()),
+            slots: Arc::clone(handler.slots()),
             handler,
         }
     }
 
-    /// Pulls until `shutdown`, then waits for the jobs that it brought, as long as
-    /// calls in flight may take.
+    /// Polls until `shutdown`, then waits for its running jobs for the configured time.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let mut running = JoinSet::new();
-        let mut absence = Absence::default();
-        let mut pause = LOOK_EVERY;
+        let mut outage = Outage::default();
+        let mut pause = POLL_EVERY;
         while shutdown.run_until_cancelled(sleep(pause)).await.is_some() {
             while running.try_join_next().is_some() {}
-            pause = LOOK_EVERY;
-            if !absence.note(self.queue.has_lost_redis(), Instant::now()) {
+            pause = POLL_EVERY;
+            if !outage.note(self.queue.has_lost_redis(), Instant::now()) {
                 continue;
             }
-            match self.pull(&mut running).await {
-                Ok(true) => pause = LOOK_AGAIN_AFTER,
+            match self.poll(&mut running).await {
+                Ok(true) => pause = POLL_AGAIN_AFTER,
                 Ok(false) => {}
-                Err(fault) => warn_seldom!(cause = fault.chain(), "Cannot pull jobs"),
+                Err(fault) => {
+                    warn_seldom!(cause = fault.chain(), "Cannot take jobs from Postgres");
+                }
             }
         }
         let ended = tokio::time::timeout(self.sending.settings.shutdown, running.join_all());
         if ended.await.is_err() {
-            warn!("Pulled jobs were still running at the end");
+            warn!("Jobs from Postgres were still running at the end of the shutdown time");
         }
     }
 
-    /// Starts as many due jobs as there are free places, and says whether there may be
-    /// more.
-    async fn pull(&self, running: &mut JoinSet<()>) -> Result<bool, Fault> {
-        let mut places = Vec::new();
-        while let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
-            places.push(place);
+    /// Starts as many due jobs as there are free slots. True if there may be more.
+    async fn poll(&self, running: &mut JoinSet<()>) -> Result<bool, Fault> {
+        let mut slots = Vec::new();
+        while let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            slots.push(slot);
         }
-        if places.is_empty() {
+        if slots.is_empty() {
             return Ok(true);
         }
-        let due = self.take_due(places.len()).await?;
-        let pulled = due.len();
-        if pulled > 0 {
-            debug!(pulled, "Pulled jobs, since Redis is away");
+        let due = self.take_due(slots.len()).await?;
+        let jobs = due.len();
+        if jobs > 0 {
+            debug!(jobs, "Took jobs from Postgres, since Redis is away");
         }
-        for (job, place) in due.into_iter().zip(places) {
-            running.spawn(run(self.handler.clone(), job, place));
+        for (job, slot) in due.into_iter().zip(slots) {
+            running.spawn(run(self.handler.clone(), job, slot));
         }
-        Ok(pulled > 0)
+        Ok(jobs > 0)
     }
 
-    async fn take_due(&self, places: usize) -> Result<Vec<SendJob>, Fault> {
-        const DOING: &str = "pull jobs";
-        let limit = i64::try_from(places).unwrap_or(i64::MAX);
+    async fn take_due(&self, slots: usize) -> Result<Vec<SendJob>, Fault> {
+        const DOING: &str = "take jobs from the outbox";
+        let limit = i64::try_from(slots).unwrap_or(i64::MAX);
         let now = self.sending.clock.now();
         let grace = self.sending.settings.relay_grace;
         db::bounded(DOING, async {
             let mut connection = self.sending.accounts.pool.acquire().await.or_fault(DOING)?;
-            outbox::take_due(&mut connection, now, grace, EACH_MAX, limit).await
+            outbox::take_due(&mut connection, now, grace, PER_ORGANIZATION_MAX, limit).await
         })
         .await
     }
 }
 
-/// Redis' absence, as seen at every look.
+/// An outage of Redis.
 #[derive(Debug, Default)]
-struct Absence {
+struct Outage {
     since: Option<Instant>,
     back_since: Option<Instant>,
 }
 
-impl Absence {
-    /// Notes whether Redis is lost now, and says whether to do without it.
+impl Outage {
+    /// Notes whether Redis is lost now. True if jobs are to be taken from Postgres.
     fn note(&mut self, is_lost: bool, now: Instant) -> bool {
         if is_lost {
             self.back_since = None;
@@ -127,18 +126,17 @@ impl Absence {
         let Some(since) = self.since else {
             return false;
         };
-        let was_long = now.duration_since(since) >= AWAY_AT_LEAST;
         if is_lost {
-            return was_long;
+            return now.duration_since(since) >= OUTAGE_MIN;
         }
         let back_since = *self.back_since.get_or_insert(now);
-        // A short absence is over at once.
-        if back_since.duration_since(since) < AWAY_AT_LEAST {
+        // A short outage was never acted upon, so it ends at once.
+        if back_since.duration_since(since) < OUTAGE_MIN {
             *self = Self::default();
             return false;
         }
-        if now.duration_since(back_since) >= BACK_AT_LEAST {
-            info!("Redis is back: jobs come from there again");
+        if now.duration_since(back_since) >= RECOVERY_MIN {
+            info!("Redis is back: jobs are taken from Redis again");
             *self = Self::default();
             return false;
         }
@@ -146,11 +144,11 @@ impl Absence {
     }
 }
 
-/// Runs one job. How it ends is of no concern: what is left of it is due again by its
+/// Runs one job. How it ends is ignored: recipients that are left are due again by its
 /// outbox row.
-async fn run(handler: SendMessage, job: SendJob, _place: OwnedSemaphorePermit) {
-    if let Err(error) = handler.run_in_place(job).await {
-        warn_seldom!(cause = error.to_string(), "A pulled job failed");
+async fn run(handler: SendHandler, job: SendJob, _slot: OwnedSemaphorePermit) {
+    if let Err(error) = handler.run_in_slot(job).await {
+        warn_seldom!(cause = error.to_string(), "A job from Postgres failed");
     }
 }
 
@@ -159,11 +157,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_absence_counts_when_it_lasts_and_ends_when_redis_has_been_back_for_a_while() {
+    async fn a_long_outage_starts_polling_and_redis_must_be_back_for_a_while_to_end_it() {
         let begin = Instant::now();
-        let mut absence = Absence::default();
-        // Milliseconds, whether Redis is lost, whether to do without it.
-        for (at, is_lost, without) in [
+        let mut outage = Outage::default();
+        // Milliseconds, whether Redis is lost, whether jobs are taken from Postgres.
+        for (at, is_lost, polls) in [
             (0, false, false),
             (500, true, false),
             (1_000, false, false),
@@ -178,7 +176,7 @@ mod tests {
             (8_000, true, false),
         ] {
             let now = begin + Duration::from_millis(at);
-            assert_eq!(absence.note(is_lost, now), without, "at {at} ms");
+            assert_eq!(outage.note(is_lost, now), polls, "at {at} ms");
         }
     }
 }

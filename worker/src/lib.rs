@@ -1,12 +1,16 @@
-//! Waypost's worker: takes jobs from Redis, leases their work in Postgres, calls
-//! providers, records what came of it.
+//! Waypost's worker: takes jobs from Redis, leases their chunks in Postgres, calls
+//! providers, and records the outcomes. It also delivers webhooks.
 //!
-//! The *tenure* is the span in which this process may act on its leases. The
-//! *ledger* shares transactions between jobs. The *choice* says through which account
-//! a copy goes. The *runtime* runs jobs through apalis. What is promised: no call is
-//! made without an attempt on record, none under a lease that could end before the
-//! call does, and an outcome that is known is recorded however long Postgres is away.
-//! *Webhooks* are delivered beside all that, with promises of their own.
+//! - [`worker_lease`] keeps the lease of this process.
+//! - [`store`] writes to Postgres for many jobs in one transaction.
+//! - [`send`] runs a job: from its lease to the recorded outcomes.
+//! - [`runtime`] runs jobs from Redis through apalis, [`fallback_poller`] takes them from
+//!   Postgres while Redis is away.
+//! - [`webhook`] delivers webhooks, beside all this.
+//!
+//! What it guarantees: no call is made before its attempt is written; none is made under a
+//! lease that could end before the call; an outcome is recorded, however long Postgres does
+//! not answer.
 
 mod fallback_poller;
 mod runtime;
@@ -42,56 +46,50 @@ use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::Links;
 
 use fallback_poller::FallbackPoller;
-use send::job::{SendMessage, Sending};
+use send::job::{SendHandler, Sending};
 use store::SendStore;
 use webhook::Webhooks;
 use worker_lease::WorkerLease;
 
-/// Connections for everything, and those of the ledger.
+/// The general connection pool, and that of the store.
 fn pools(settings: &Settings) -> Result<(PgPool, PgPool), Fault> {
     let connections = settings.database_connections;
-    let of_ledger = store::CONNECTIONS.min(connections / 2).max(1);
-    let others = connections.saturating_sub(of_ledger).max(1);
+    let of_store = store::CONNECTIONS.min(connections / 2).max(1);
+    let others = connections.saturating_sub(of_store).max(1);
     Ok((
         db::routine_pool(&settings.database_url, others)?,
-        db::routine_pool(&settings.database_url, of_ledger)?,
+        db::routine_pool(&settings.database_url, of_store)?,
     ))
 }
 
-/// Works until `shutdown`; calls in flight then have the configured time to end.
+/// Runs until `shutdown`. Calls in flight then have the configured time to end.
 ///
 /// # Errors
-/// A fault when the configuration cannot be used.
+/// A fault if the configuration cannot be used.
 pub async fn run(
     settings: &Settings,
     clock: Clock,
     shutdown: CancellationToken,
 ) -> Result<(), Fault> {
     let ids = Ids::new(clock.clone());
-    let (pool, ledger_pool) = pools(settings)?;
-    // It says when Postgres goes and when it is back, and keeps the clock right.
+    let (pool, store_pool) = pools(settings)?;
+    // It logs when Postgres goes away and comes back, and corrects the clock.
     let url = settings.database_url.clone();
     tokio::spawn(Liveness::new().run(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
     startup::check(settings, &pool).await?;
     if let Some(address) = settings.health_listen {
-        let sealer = settings.sealer.clone();
-        health_server::serve(
-            address,
-            pool.clone(),
-            redis.clone(),
-            sealer,
-            shutdown.clone(),
-        )
-        .await?;
+        let (pool, redis, sealer) = (pool.clone(), redis.clone(), settings.sealer.clone());
+        health_server::serve(address, pool, redis, sealer, shutdown.clone()).await?;
     }
-    let Some(tenures) =
-        WorkerLease::begin(pool.clone(), ids.clone(), &settings.sending, &shutdown).await
+    let Some(worker_lease) =
+        WorkerLease::start(pool.clone(), ids.clone(), &settings.sending, &shutdown).await
     else {
         return Ok(());
     };
     db::time::correct_first(&clock, &pool, &shutdown).await;
-    let webhooks = Webhooks::start(settings, clock.clone(), tenures.clone(), shutdown.clone())?;
+    let lease = worker_lease.clone();
+    let webhooks = Webhooks::start(settings, clock.clone(), lease, shutdown.clone())?;
     let queue = send_queue(&redis, clock.clone());
     let snapshots = SnapshotCache::new(pool.clone());
     tokio::spawn(snapshots.clone().listen(shutdown.clone()));
@@ -103,17 +101,17 @@ pub async fn run(
         ids: ids.clone(),
     };
     let sending = Arc::new(Sending {
-        ledger: SendStore::start(
-            ledger_pool,
+        store: SendStore::start(
+            store_pool,
             queue.clone(),
-            tenures.clone(),
+            worker_lease.clone(),
             clock.clone(),
             settings.sending.clone(),
             suppressions,
         ),
-        gates: gates(settings, redis, &accounts, &shutdown),
+        account_limiter: account_limiter(settings, redis, &accounts, &shutdown),
         accounts,
-        tenures: tenures.clone(),
+        worker_lease: worker_lease.clone(),
         tracker: Tracker::new(settings),
         links: Links::new(settings),
         ids,
@@ -121,16 +119,16 @@ pub async fn run(
         settings: settings.sending.clone(),
         shutdown: shutdown.clone(),
     });
-    let handler = SendMessage::new(Arc::clone(&sending));
-    let puller = FallbackPoller::new(&sending, queue.clone(), handler.clone());
-    let pulling = tokio::spawn(puller.run(shutdown.clone()));
-    info!(worker = tenures.name(), "Working");
-    runtime::run(&queue, &tenures, &settings.sending, &shutdown, handler).await;
-    if let Err(panic) = pulling.await {
-        error!(cause = %panic, "The puller panicked");
+    let handler = SendHandler::new(Arc::clone(&sending));
+    let poller = FallbackPoller::new(&sending, queue.clone(), handler.clone());
+    let polling = tokio::spawn(poller.run(shutdown.clone()));
+    info!(worker = worker_lease.name(), "Worker started");
+    runtime::run(&queue, &worker_lease, &settings.sending, &shutdown, handler).await;
+    if let Err(panic) = polling.await {
+        error!(cause = %panic, "The fallback poller panicked");
     }
     webhooks.ended(settings.sending.shutdown).await;
-    shutdown::leave(&sending, &queue).await;
+    shutdown::give_back_leases(&sending, &queue).await;
     Ok(())
 }
 
@@ -146,7 +144,7 @@ fn accounts(
         sealer: settings.sealer.clone(),
         transport: Transport::new(&TransportSettings {
             call_timeout: settings.sending.call_timeout,
-            // A job may have calls beyond its first.
+            // A job may make several calls at the same time.
             idle_connections_max: settings.sending.concurrency.max(8) * 2,
             smtp: settings.smtp.clone(),
             ..TransportSettings::default()
@@ -160,15 +158,15 @@ fn accounts(
     })
 }
 
-/// The gates of the accounts, whose limits all workers share.
-fn gates(
+/// The limiter of calls to accounts. All workers share the limits.
+fn account_limiter(
     settings: &Settings,
     redis: Redis,
     accounts: &Accounts,
     shutdown: &CancellationToken,
 ) -> AccountLimiter {
     let (clock, ids) = (accounts.clock.clone(), accounts.ids.clone());
-    let gates = AccountLimiter::start(redis, &settings.sending, clock, ids, shutdown.clone());
-    gates.count_workers(accounts.pool.clone());
-    gates
+    let limiter = AccountLimiter::start(redis, &settings.sending, clock, ids, shutdown.clone());
+    limiter.count_workers(accounts.pool.clone());
+    limiter
 }

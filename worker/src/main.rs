@@ -1,4 +1,4 @@
-//! `waypost-worker`: sends what was accepted. It takes no arguments; see
+//! `waypost-worker`: sends accepted messages. It takes no arguments; see
 //! `docs/configuration.md` for its settings.
 
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use waypost_core::{fault, process, telemetry};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Waypost's worker: sends what was accepted. Its settings are variables of its
+/// Waypost's worker: sends accepted messages. Its settings are variables of its
 /// environment; `waypost-api config` prints them.
 #[derive(Debug, Parser)]
 #[command(version)]

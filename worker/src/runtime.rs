@@ -1,49 +1,48 @@
-//! Runs jobs through apalis. The worker of apalis ends on its own accord only by a
-//! fault; it is started anew then, under another consumer name, and what it held
-//! in Redis goes to the next.
+//! Runs jobs through apalis. An apalis worker ends by itself only if it fails. It is then
+//! started again under another consumer name, and its unacknowledged jobs are taken over.
 
 use std::future::Future;
 use std::time::Duration;
 
 use apalis::prelude::*;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use waypost_core::config::SendingSettings;
 use waypost_core::delivery::job::SendJob;
 use waypost_core::job_queue::{Capacity, JobEnd, Queue};
 
-use crate::send::job::SendMessage;
+use crate::send::job::SendHandler;
 use crate::worker_lease::WorkerLease;
 
-/// How long to wait before a worker that ended is started anew.
+/// The wait before a worker that ended is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 
-/// Works until `shutdown`, then lets running jobs end within the configured bound.
-/// What is still running after that is left to the leases.
+/// Runs jobs until `shutdown`, then waits for running jobs for the configured time. Jobs
+/// that run longer are aborted.
 pub(crate) async fn run(
     queue: &Queue<SendJob>,
-    tenures: &WorkerLease,
+    worker_lease: &WorkerLease,
     settings: &SendingSettings,
     shutdown: &CancellationToken,
-    handler: SendMessage,
+    handler: SendHandler,
 ) {
-    for life in 0_u64.. {
-        let name = format!("{}-{life}", tenures.name());
+    for start_count in 0_u64.. {
+        let name = format!("{}-{start_count}", worker_lease.name());
         let handler = handler.clone();
         let job = move |job: SendJob| {
             let handler = handler.clone();
             async move { handler.run(job).await }
         };
         let mut worker = start(queue, &name, settings.concurrency, shutdown, job);
-        let overtime = async {
+        let shutdown_timeout = async {
             shutdown.cancelled().await;
             tokio::time::sleep(settings.shutdown).await;
         };
         tokio::select! {
-            ended = &mut worker => report(&name, ended, shutdown.is_cancelled()),
-            () = overtime => {
-                warn!(worker = name, "Jobs were still running at the end; their leases will end by themselves");
+            ended = &mut worker => log_end(&name, ended, shutdown.is_cancelled()),
+            () = shutdown_timeout => {
+                warn!(worker = name, "Aborted jobs that were still running at the end of the shutdown time");
                 worker.abort();
             }
         }
@@ -54,18 +53,20 @@ pub(crate) async fn run(
     }
 }
 
-fn report(name: &str, ended: Result<Result<(), WorkerError>, tokio::task::JoinError>, asked: bool) {
+fn log_end(name: &str, ended: Result<Result<(), WorkerError>, JoinError>, is_shutting_down: bool) {
     match ended {
-        Ok(Ok(())) if asked => info!(worker = name, "Stopped"),
-        Ok(Ok(())) => error!(worker = name, "The worker ended and starts anew"),
-        Ok(Err(failure)) => error!(worker = name, %failure, "The worker failed and starts anew"),
-        // The hook has told of the panic; the error would repeat what it quotes.
-        Err(_) => error!(worker = name, "The worker panicked and starts anew"),
+        Ok(Ok(())) if is_shutting_down => info!(worker = name, "Worker stopped"),
+        Ok(Ok(())) => error!(worker = name, "The worker ended and is started again"),
+        Ok(Err(failure)) => {
+            error!(worker = name, %failure, "The worker failed and is started again");
+        }
+        // The panic hook has logged the panic. The error may quote personal data.
+        Err(_) => error!(worker = name, "The worker panicked and is started again"),
     }
 }
 
-/// Not async: within an async function the compiler cannot see that the types of
-/// apalis are `Send`.
+/// Starts an apalis worker. Not async: in an async function the compiler cannot see that
+/// the types of apalis are `Send`.
 fn start<F>(
     queue: &Queue<SendJob>,
     name: &str,
@@ -76,11 +77,11 @@ fn start<F>(
 where
     F: Future<Output = Result<JobEnd, BoxDynError>> + Send + 'static,
 {
-    // Enough in hand to be busy during a round trip, few enough to leave the rest
-    // to other workers.
+    // Enough fetched jobs to be busy during a round trip, few enough to leave the rest to
+    // other workers.
     let capacity = Capacity {
         slots: concurrency,
-        room: concurrency * 2,
+        in_flight_max: concurrency * 2,
     };
     let worker = WorkerBuilder::new(name)
         .backend(queue.backend(name.to_owned(), capacity))

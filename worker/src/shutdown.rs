@@ -1,5 +1,5 @@
-//! Leaving: what a worker does last. What its jobs still hold when their time is
-//! over is given back at once, so that nobody waits for its leases to end.
+//! The end of a shutdown: gives back the chunks that jobs still hold when their time is
+//! over, so that no other worker has to wait until their lease ends.
 
 use std::time::Duration;
 
@@ -14,23 +14,23 @@ use waypost_core::job_queue::Queue;
 
 use crate::send::job::Sending;
 
-/// How long giving back may take. What is left then ends with the leases.
-const WITHIN: Duration = Duration::from_secs(5);
-/// Transactions at the most: more than one only where a chunk is being settled.
-const STEPS_MAX: usize = 50;
+/// How long giving back may take. The reaper takes back what is left.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The most transactions. More than one is needed only if an outcome of a chunk is being
+/// recorded at the same time.
+const TRANSACTIONS_MAX: usize = 50;
 
-/// Ends the last tenure. From here on no call begins; those that are still under
-/// way are in doubt, and their jobs can settle nothing any more.
-pub(crate) async fn leave(sending: &Sending, queue: &Queue<SendJob>) {
-    let worker = sending.tenures.resign();
+/// Releases the worker's lease and gives back its chunks. From here on no call begins; the
+/// outcomes of calls that are still in flight are unknown, and their jobs can record
+/// nothing any more.
+pub(crate) async fn give_back_leases(sending: &Sending, queue: &Queue<SendJob>) {
+    const LEFT: &str = "The jobs of this worker are left until its lease ends";
+    let worker = sending.worker_lease.release();
     let given_back = give_back(sending, queue, worker);
-    match tokio::time::timeout(WITHIN, given_back).await {
-        Ok(Ok(())) => sending.tenures.end(worker).await,
-        Ok(Err(fault)) => warn!(
-            cause = fault.chain(),
-            "What this worker holds is left until its leases end"
-        ),
-        Err(_) => warn!("What this worker holds is left until its leases end"),
+    match tokio::time::timeout(TIMEOUT, given_back).await {
+        Ok(Ok(())) => sending.worker_lease.unregister(worker).await,
+        Ok(Err(fault)) => warn!(cause = fault.chain(), "{LEFT}"),
+        Err(_) => warn!("{LEFT}"),
     }
 }
 
@@ -39,35 +39,38 @@ async fn give_back(
     queue: &Queue<SendJob>,
     worker: WorkerId,
 ) -> Result<(), Fault> {
-    for _ in 0..STEPS_MAX {
-        let given = step(sending, worker).await?;
-        if given.chunks == 0 {
+    for _ in 0..TRANSACTIONS_MAX {
+        let given_back = give_back_some(sending, worker).await?;
+        if given_back.chunks == 0 {
             break;
         }
-        let (chunks, unknown) = (given.chunks, given.unknown);
-        info!(chunks, unknown, "Gave back what jobs had not ended");
-        if let Err(fault) = queue.push(&given.due).await {
+        let (chunks, unknown) = (given_back.chunks, given_back.unknown);
+        info!(chunks, unknown, "Gave back chunks whose jobs had not ended");
+        if let Err(fault) = queue.push(&given_back.due).await {
             let cause = fault.chain();
-            warn!(cause, "The relay will push what was given back");
+            warn!(
+                cause,
+                "Cannot push the jobs that were given back; the relay will push them"
+            );
         }
     }
     Ok(())
 }
 
-async fn step(sending: &Sending, worker: WorkerId) -> Result<Reaped, Fault> {
+async fn give_back_some(sending: &Sending, worker: WorkerId) -> Result<Reaped, Fault> {
     const DOING: &str = "give back leases";
     let pool = &sending.accounts.pool;
     let mut transaction = db::begin(pool, DOING).await?;
     let (settings, ids, now) = (&sending.settings, &sending.ids, sending.clock.now());
-    let given = reaper::take_back(
+    let given_back = reaper::take_back(
         &mut transaction,
         worker,
-        LossCause::Nobody,
+        LossCause::Shutdown,
         settings,
         ids,
         now,
     )
     .await?;
     transaction.commit().await.or_fault(DOING)?;
-    Ok(given)
+    Ok(given_back)
 }

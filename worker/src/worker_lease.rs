@@ -1,10 +1,13 @@
-//! Tenure: the span in which this process may act on its leases. A heartbeat moves
-//! its end on. When the end cannot be moved any more, or something has gone wrong
-//! that may have left a lease behind which nobody here knows of, a new tenure
-//! begins; the reaper takes back what the old one still held.
+//! The lease of this worker process. It covers all chunks that the worker holds, and a
+//! heartbeat renews it.
+//!
+//! An *epoch* is one registration of the process in Postgres, under an id of its own. A
+//! new epoch begins if the lease ends before the heartbeat renews it, or if the worker may
+//! hold a chunk in Postgres that none of its jobs knows of. The reaper then takes back the
+//! chunks of the old epoch.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -18,13 +21,13 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, WorkerId};
 use waypost_core::warn_seldom;
 
-/// How long to wait before Postgres is asked again.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// The wait after Postgres did not answer.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// The tenures of this process, one after the other. Cheap to clone.
+/// The lease of this process, through all its epochs. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct WorkerLease {
-    shared: Arc<LeaseState>,
+    state: Arc<LeaseState>,
 }
 
 struct LeaseState {
@@ -33,10 +36,10 @@ struct LeaseState {
     name: String,
     lease: Duration,
     call_timeout: Duration,
-    current: Mutex<LeaseEpoch>,
-    given_up: Notify,
-    /// Whether this process has done with leases for good.
-    resigned: AtomicBool,
+    epoch: Mutex<LeaseEpoch>,
+    invalidated: Notify,
+    /// Set at shutdown: no further epoch begins.
+    released: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,128 +49,125 @@ struct LeaseEpoch {
 }
 
 impl WorkerLease {
-    /// Begins the first tenure, waiting for Postgres if it must, and keeps it up
-    /// until `shutdown` and beyond, as long as jobs run. Nothing where the process
-    /// is told to stop before.
-    pub(crate) async fn begin(
+    /// Registers the worker, as soon as Postgres answers, and renews its lease until
+    /// [`WorkerLease::release`]. `None` if `shutdown` comes first.
+    pub(crate) async fn start(
         pool: PgPool,
         ids: Ids,
         settings: &SendingSettings,
         shutdown: &CancellationToken,
     ) -> Option<Self> {
         let worker: WorkerId = ids.next();
-        let tenures = Self {
-            shared: Arc::new(LeaseState {
-                pool,
-                name: format!("worker-{worker}"),
-                ids,
-                lease: settings.lease,
-                call_timeout: settings.call_timeout,
-                current: Mutex::new(LeaseEpoch {
-                    worker,
-                    ends_at: Instant::now(),
-                }),
-                given_up: Notify::new(),
-                resigned: AtomicBool::new(false),
+        let state = Arc::new(LeaseState {
+            pool,
+            name: format!("worker-{worker}"),
+            ids,
+            lease: settings.lease,
+            call_timeout: settings.call_timeout,
+            epoch: Mutex::new(LeaseEpoch {
+                worker,
+                ends_at: Instant::now(),
             }),
-        };
-        shutdown
-            .run_until_cancelled(tenures.shared.register())
-            .await?;
-        tokio::spawn(keep_up(Arc::downgrade(&tenures.shared), settings.lease / 3));
-        Some(tenures)
+            invalidated: Notify::new(),
+            released: AtomicBool::new(false),
+        });
+        shutdown.run_until_cancelled(state.register()).await?;
+        tokio::spawn(renew_regularly(Arc::downgrade(&state), settings.lease / 3));
+        Some(Self { state })
     }
 
-    /// The name of this process among workers.
+    /// The name of this process in the list of workers.
     pub(crate) fn name(&self) -> &str {
-        &self.shared.name
+        &self.state.name
     }
 
-    /// Who may lease now; nobody while the tenure may have ended.
+    /// The id under which chunks may be leased now. `None` if the lease may have ended.
     pub(crate) fn current(&self) -> Option<WorkerId> {
-        let tenure = self.shared.tenure();
-        self.may_call(tenure.worker).then_some(tenure.worker)
+        let worker = self.state.epoch().worker;
+        self.may_call(worker).then_some(worker)
     }
 
-    /// Whether a call that begins now ends before the leases of `worker` can.
+    /// Whether a call that begins now ends before the lease of `worker` can end.
     pub(crate) fn may_call(&self, worker: WorkerId) -> bool {
-        let tenure = self.shared.tenure();
-        if self.shared.resigned.load(Ordering::Acquire) {
+        let epoch = *self.state.epoch();
+        if self.state.released.load(Ordering::Acquire) {
             return false;
         }
-        let left = tenure.ends_at.saturating_duration_since(Instant::now());
-        tenure.worker == worker && left > self.shared.call_timeout
+        let left = epoch.ends_at.saturating_duration_since(Instant::now());
+        epoch.worker == worker && left > self.state.call_timeout
     }
 
-    /// Gives up the tenure of `worker`, if it is the current one: what it holds is
-    /// taken back once its leases end.
-    pub(crate) fn give_up(&self, worker: WorkerId) {
-        if self.shared.replace(worker) {
-            warn!(%worker, "Gave up the leases of this tenure");
-            self.shared.given_up.notify_one();
+    /// Ends the epoch of `worker`, if it is the current one, and begins another. The
+    /// reaper takes back what `worker` holds once its lease ends in Postgres.
+    pub(crate) fn invalidate(&self, worker: WorkerId) {
+        if self.state.begin_epoch_after(worker) {
+            warn!(%worker, "Gave up this worker's lease: the reaper will take back its jobs");
+            self.state.invalidated.notify_one();
         }
     }
 
-    /// Begins no call and no tenure from here on; answers whose the last one was.
-    pub(crate) fn resign(&self) -> WorkerId {
-        self.shared.resigned.store(true, Ordering::Release);
-        self.shared.tenure().worker
+    /// Stops renewing the lease and allows no further call. Returns the id of the last
+    /// epoch.
+    pub(crate) fn release(&self) -> WorkerId {
+        self.state.released.store(true, Ordering::Release);
+        self.state.epoch().worker
     }
 
-    /// Ends the last tenure: takes this process off the list of workers, unless it
-    /// still holds leases.
-    pub(crate) async fn end(&self, worker: WorkerId) {
-        let ended = async {
-            let mut transaction = db::begin(&self.shared.pool, "end a tenure").await?;
+    /// Removes `worker` from the list of workers, unless it still holds chunks.
+    pub(crate) async fn unregister(&self, worker: WorkerId) {
+        const DOING: &str = "unregister a worker";
+        let unregistering = async {
+            let mut transaction = db::begin(&self.state.pool, DOING).await?;
             lease::unregister(&mut transaction, worker).await?;
-            transaction.commit().await.or_fault("end a tenure")
+            transaction.commit().await.or_fault(DOING)
         };
-        if let Err(fault) = ended.await {
+        if let Err(fault) = unregistering.await {
             warn!(
                 cause = fault.chain(),
-                "This worker stays on the list until its leases end"
+                "This worker stays on the list of workers until its lease ends"
             );
         }
     }
 }
 
-/// Renews the tenure until the process lets go of it.
-async fn keep_up(shared: std::sync::Weak<LeaseState>, every: Duration) {
+/// Renews the lease until it is released or the last [`WorkerLease`] is dropped.
+async fn renew_regularly(state: Weak<LeaseState>, every: Duration) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while let Some(shared) = shared.upgrade() {
-        if shared.resigned.load(Ordering::Acquire) {
+    while let Some(state) = state.upgrade() {
+        if state.released.load(Ordering::Acquire) {
             return;
         }
         tokio::select! {
             _ = ticks.tick() => {
-                if !shared.renew().await {
-                    ticks.reset_after(TRY_AGAIN_AFTER);
+                if !state.renew().await {
+                    ticks.reset_after(RETRY_AFTER);
                 }
             }
-            () = shared.given_up.notified() => shared.register().await,
+            () = state.invalidated.notified() => state.register().await,
         }
     }
 }
 
 impl LeaseState {
-    fn tenure(&self) -> LeaseEpoch {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn epoch(&self) -> MutexGuard<'_, LeaseEpoch> {
+        self.epoch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn extend(&self, worker: WorkerId, ends_at: Instant) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.worker == worker {
-            current.ends_at = ends_at;
+        let mut epoch = self.epoch();
+        if epoch.worker == worker {
+            epoch.ends_at = ends_at;
         }
     }
 
-    /// Puts a new tenure, not begun yet, in the place of that of `worker`.
-    fn replace(&self, worker: WorkerId) -> bool {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_current = current.worker == worker;
+    /// Replaces the epoch of `worker`, if it is the current one, by one that is not
+    /// registered yet. Returns whether it did.
+    fn begin_epoch_after(&self, worker: WorkerId) -> bool {
+        let mut epoch = self.epoch();
+        let is_current = epoch.worker == worker;
         if is_current {
-            *current = LeaseEpoch {
+            *epoch = LeaseEpoch {
                 worker: self.ids.next(),
                 ends_at: Instant::now(),
             };
@@ -175,10 +175,10 @@ impl LeaseState {
         is_current
     }
 
-    /// Renews the tenure, or begins another where it has ended; false where Postgres was
-    /// away.
+    /// Renews the lease, or begins another epoch if it has ended. False if Postgres did
+    /// not answer.
     async fn renew(&self) -> bool {
-        let worker = self.tenure().worker;
+        let worker = self.epoch().worker;
         let asked_at = Instant::now();
         match self.try_renew(worker).await {
             Ok(true) => {
@@ -186,51 +186,53 @@ impl LeaseState {
                 true
             }
             Ok(false) => {
-                warn!(%worker, "The leases of this tenure have ended");
-                self.replace(worker);
+                warn!(%worker, "This worker's lease has ended: the reaper takes back its jobs");
+                self.begin_epoch_after(worker);
                 self.register().await;
                 true
             }
             Err(fault) => {
-                warn_seldom!(cause = fault.chain(), "A heartbeat failed");
+                warn_seldom!(cause = fault.chain(), "Cannot renew this worker's lease");
                 false
             }
         }
     }
 
     async fn try_renew(&self, worker: WorkerId) -> Result<bool, Fault> {
-        db::bounded("renew a tenure", async {
-            let mut connection = self.pool.acquire().await.or_fault("renew a tenure")?;
+        const DOING: &str = "renew a worker's lease";
+        db::bounded(DOING, async {
+            let mut connection = self.pool.acquire().await.or_fault(DOING)?;
             lease::renew(&mut connection, worker, self.lease).await
         })
         .await
     }
 
-    /// Registers the current tenure, as soon as Postgres lets it.
+    /// Registers the current epoch, as soon as Postgres answers.
     async fn register(&self) {
         loop {
-            let worker = self.tenure().worker;
+            let worker = self.epoch().worker;
             let asked_at = Instant::now();
             match self.try_register(worker).await {
                 Ok(()) => {
                     self.extend(worker, asked_at + self.lease);
-                    info!(%worker, "A tenure begins");
+                    info!(%worker, "Registered this worker");
                     return;
                 }
                 Err(fault) => {
                     warn_seldom!(cause = fault.chain(), "Cannot register this worker");
-                    // The row may have been written all the same: a fresh id
-                    // makes the next try a clean one.
-                    self.replace(worker);
-                    tokio::time::sleep(TRY_AGAIN_AFTER).await;
+                    // Postgres may have committed the row all the same. The next try
+                    // uses another id, so that it cannot conflict with that row.
+                    self.begin_epoch_after(worker);
+                    tokio::time::sleep(RETRY_AFTER).await;
                 }
             }
         }
     }
 
     async fn try_register(&self, worker: WorkerId) -> Result<(), Fault> {
-        db::bounded("register a worker", async {
-            let mut connection = self.pool.acquire().await.or_fault("register a worker")?;
+        const DOING: &str = "register a worker";
+        db::bounded(DOING, async {
+            let mut connection = self.pool.acquire().await.or_fault(DOING)?;
             lease::register(&mut connection, worker, &self.name, self.lease).await
         })
         .await

@@ -204,7 +204,7 @@ impl JobTools {
         let now = self.clock.now();
         let selection = DeadLetterSelection::Of { message_id, chunk };
         let mut transaction = db::begin(&self.pool, "reach Postgres").await?;
-        let dropped = dead_letter::give_up(&mut transaction, selection, &self.ids, now).await?;
+        let dropped = dead_letter::discard(&mut transaction, selection, &self.ids, now).await?;
         if dropped.is_empty() {
             let is_known = dead_letter::store::is_known(&mut transaction, message_id).await?;
             return Err(no_dead_job(message_id, chunk, is_known).into());
@@ -229,7 +229,7 @@ fn dead_job_json(chunk: &DeadLetter) -> Value {
     json!({
         "messageId": chunk.job.message_id, "chunk": chunk.job.chunk,
         "organizationId": chunk.job.organization_id, "recipients": chunk.recipients,
-        "losses": chunk.losses, "deadSince": timestamp(chunk.parked_at), "reason": chunk.reason,
+        "losses": chunk.losses, "deadSince": timestamp(chunk.dead_since), "reason": chunk.reason,
     })
 }
 
@@ -254,7 +254,7 @@ fn dead_jobs_table(dead_jobs: Vec<DeadLetter>) -> String {
             chunk.job.organization_id.to_string(),
             chunk.recipients.to_string(),
             chunk.losses.to_string(),
-            timestamp(chunk.parked_at),
+            timestamp(chunk.dead_since),
             chunk.reason,
         ]
     });

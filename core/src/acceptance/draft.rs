@@ -1,5 +1,4 @@
-//! Drafts: requests to send that have passed every check of their form. What a
-//! draft holds may go to any provider.
+//! Drafts: requests to send that are valid for any provider.
 
 use serde_json::Value;
 
@@ -9,53 +8,51 @@ use crate::ids::{TemplateId, UnsubscribeGroupId};
 use crate::text::{Subject, Tag};
 use crate::tracking::TrackingChoice;
 
-/// Recipients of one message at the most.
+/// The most recipients of one message.
 pub const RECIPIENTS_MAX: usize = 1_000;
-/// Tags of one message at the most.
+/// The most tags of one message.
 pub const TAGS_MAX: usize = 10;
-/// Bytes of a message's metadata at the most: each webhook of it carries them, and a worker
-/// holds hundreds of webhooks.
+/// The most bytes of a message's metadata. Each of its webhooks contains them, and a worker
+/// has hundreds of webhooks in memory.
 pub const METADATA_BYTES_MAX: usize = 64 << 10;
 
-/// A checked request to send. It shows itself to no log.
+/// A validated request to send. Without `Debug`, so that it is never logged.
 #[derive(Clone)]
 pub struct Draft {
     pub from: Mailbox,
-    /// To whom: 1 to [`RECIPIENTS_MAX`], each address once.
+    /// 1 to [`RECIPIENTS_MAX`] recipients, each address once.
     pub to: Vec<Mailbox>,
     pub reply_to: Option<Mailbox>,
-    /// The subject; where there are variables a template text itself.
+    /// With variables, it is a template.
     pub subject: Subject,
-    /// The HTML body. At least one body or a template is there.
+    /// At least one body or a template is set.
     pub html: Option<String>,
     pub text: Option<String>,
-    /// The values to render with, and the template that gives the bodies which are not
-    /// there.
+    /// The variables, and the template for the bodies that the request does not bring.
     pub template: Option<TemplateUse>,
     /// Up to [`TAGS_MAX`], each once.
     pub tags: Vec<Tag>,
-    /// Whatever the caller wants kept with the message: an object of up to
-    /// [`METADATA_BYTES_MAX`].
+    /// A JSON object of the caller, of up to [`METADATA_BYTES_MAX`].
     pub metadata: Option<Value>,
-    /// The group whose suppressions count besides the global ones.
+    /// Its suppressions count besides the global ones.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
-    /// What is tracked, as far as the request says.
+    /// What the request says about tracking.
     pub tracking: TrackingChoice,
-    /// The claim of the request's idempotency key.
+    /// The request's claim on its idempotency key.
     pub claim: Option<KeyClaim>,
 }
 
-/// The values to render with, and the template, where one is named: without one the
-/// subject and the bodies of the request are templates themselves.
+/// The variables of a request, and its template. Without a template, the subject and the
+/// bodies of the request are templates themselves.
 #[derive(Debug, Clone)]
 pub struct TemplateUse {
-    /// The template; its current version is rendered.
+    /// Its current version is rendered.
     pub template_id: Option<TemplateId>,
     pub variables: Value,
 }
 
-/// Leaves each address in once, at its first place: a recipient gets one copy
-/// however often a request names it.
+/// Removes repeated addresses and keeps the first of each: a recipient gets one mail, however
+/// often a request names it.
 #[must_use]
 pub fn distinct(recipients: Vec<Mailbox>) -> Vec<Mailbox> {
     let mut seen = std::collections::HashSet::with_capacity(recipients.len());
@@ -68,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_named_twice_gets_one_copy() {
+    fn an_address_named_twice_is_one_recipient() {
         let named = [
             "a@example.com",
             "B@example.com",
@@ -76,11 +73,11 @@ mod tests {
             "b@example.com",
         ];
         let mailboxes = named.map(|text| Mailbox::parse(text).unwrap());
-        let left = distinct(mailboxes.to_vec());
-        let left: Vec<&str> = left
+        let distinct = distinct(mailboxes.to_vec());
+        let distinct: Vec<&str> = distinct
             .iter()
             .map(|mailbox| mailbox.address().as_str())
             .collect();
-        assert_eq!(left, ["a@example.com", "B@example.com"]);
+        assert_eq!(distinct, ["a@example.com", "B@example.com"]);
     }
 }

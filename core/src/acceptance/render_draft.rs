@@ -1,12 +1,12 @@
-//! Rendering a draft: from one with variables to one with its subject and bodies.
-//! It happens once, at acceptance, so that no template runs when the message is sent.
+//! Renders a draft: from one with variables to one with its subject and bodies. This happens
+//! once, at acceptance, so that no template runs when the message is sent.
 //!
-//! Where a template is named, its current version gives the bodies that the request
-//! does not bring itself; what it brings is taken as it is, and the subject is a
-//! template too. Where none is named, subject and bodies of the request are
-//! templates, compiled for this message alone. In a message with an unsubscribe group the
-//! bodies' variable `unsubscribeUrl` is the place of the link; in one without, bodies
-//! that need the link are refused.
+//! With a template, its current version gives the bodies that the request does not bring;
+//! bodies of the request are taken as they are, and its subject is a template too. Without
+//! one, the subject and the bodies of the request are templates, compiled for this message
+//! only. In a message with an unsubscribe group, the bodies' variable `unsubscribeUrl`
+//! becomes the placeholder of the link; in a message without, bodies that need the link are
+//! refused.
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -23,17 +23,16 @@ use crate::template::step_limit::StepLimit;
 use crate::template::{SOURCE_BYTES_MAX, TemplateRefusal, render_pool};
 use crate::unsubscribe::link_insertion;
 
-/// A draft that needs no template any more, and the version that it was filled in
-/// from.
+/// A draft with its subject and bodies.
 pub(super) struct RenderedDraft {
     pub(super) draft: Draft,
-    /// What it was rendered from, where that is a template.
+    /// The template version that it was rendered from, if there is one.
     pub(super) version: Option<VersionRef>,
     is_rendered: bool,
 }
 
 impl RenderedDraft {
-    /// Bytes of its bodies where they were rendered.
+    /// The bytes of its bodies, or 0 if they were not rendered.
     pub(super) fn rendered_bytes(&self) -> usize {
         let bodies = [&self.draft.html, &self.draft.text];
         let bytes = bodies.into_iter().flatten().map(String::len).sum();
@@ -41,17 +40,17 @@ impl RenderedDraft {
     }
 }
 
-/// Renders a draft. One without variables passes through.
+/// Renders a draft. One without variables stays as it is.
 ///
 /// # Errors
-/// Why it cannot be rendered.
+/// The reason why it cannot be rendered.
 pub(super) async fn render_draft(
     templates: &Templates,
     organization_id: OrganizationId,
     mut draft: Draft,
     deadline: Instant,
 ) -> Result<RenderedDraft, TemplateRefusal> {
-    let Some(wanted) = draft.template.take() else {
+    let Some(template) = draft.template.take() else {
         return Ok(RenderedDraft {
             draft,
             version: None,
@@ -59,8 +58,8 @@ pub(super) async fn render_draft(
         });
     };
     let pool = templates.render_pool();
-    let Some(template_id) = wanted.template_id else {
-        let work = move || render_own(wanted.variables, draft);
+    let Some(template_id) = template.template_id else {
+        let work = move || render_own(template.variables, draft);
         return Ok(RenderedDraft {
             draft: pool.run(organization_id, deadline, work).await??,
             version: None,
@@ -69,11 +68,11 @@ pub(super) async fn render_draft(
     };
     let current = templates.current(organization_id, template_id, deadline);
     let (compiled, version) = current.await?;
-    // What comes too late is refused by the pool.
+    // After the deadline the pool refuses it.
     let is_cheap = Instant::now() < deadline
         && !draft.subject.as_str().contains("{{")
-        && compiled.is_cheap(&wanted.variables);
-    let work = move || render(&compiled, wanted, draft);
+        && compiled.is_cheap(&template.variables);
+    let work = move || render(&compiled, template, draft);
     let draft = if is_cheap {
         render_pool::run_inline(work)??
     } else {
@@ -86,7 +85,8 @@ pub(super) async fn render_draft(
     })
 }
 
-/// Holds variables against a schema. One that asks for the link gets it.
+/// Checks variables against a schema. If the message has an unsubscribe link, a schema that
+/// requires the link's variable is satisfied.
 fn check(schema: &VariablesSchema, variables: &Value, has_link: bool) -> Vec<Issue> {
     let issues = schema.check(variables);
     if issues.is_empty() || !has_link {
@@ -102,7 +102,7 @@ fn check(schema: &VariablesSchema, variables: &Value, has_link: bool) -> Vec<Iss
     }
 }
 
-/// Refuses a variable that has the name of the link, where there is one.
+/// Refuses a variable with the name of the link, if the message has one.
 fn refuse_link(draft: &Draft, variables: &Value) -> Result<(), TemplateRefusal> {
     if draft.unsubscribe_group_id.is_none() || variables.get(link_insertion::VARIABLE).is_none() {
         return Ok(());
@@ -112,9 +112,9 @@ fn refuse_link(draft: &Draft, variables: &Value) -> Result<(), TemplateRefusal> 
     Err(TemplateRefusal::Invalid(vec![issue]))
 }
 
-/// Renders bodies, with the place of the link where they mention it. Without a group
-/// they must not write it, unless the variables bring their own; they may ask whether
-/// there is one.
+/// Renders bodies, with a placeholder if they mention the unsubscribe link. In a message
+/// without a group the bodies may test whether there is a link, but must not output it,
+/// unless the request brings the variable itself.
 fn with_link(
     mut variables: Value,
     is_mentioned: bool,
@@ -130,7 +130,8 @@ fn with_link(
     }
     variables[link_insertion::VARIABLE] = Value::Null;
     let without = render(&variables)?;
-    // To whoever asks, false is as little a link as null is; but it is written.
+    // In a test, `false` counts as no link, as `null` does. But `false` is visible in the
+    // output, so the two results differ if the bodies output the link.
     variables[link_insertion::VARIABLE] = Value::Bool(false);
     if render(&variables)? != without {
         return Err(TemplateRefusal::Invalid(vec![
@@ -142,11 +143,11 @@ fn with_link(
 
 fn render(
     compiled: &CompiledVersion,
-    wanted: TemplateUse,
+    template: TemplateUse,
     mut draft: Draft,
 ) -> Result<Draft, TemplateRefusal> {
     let has_link = draft.unsubscribe_group_id.is_some();
-    let variables = wanted.variables;
+    let variables = template.variables;
     refuse_link(&draft, &variables)?;
     if let Some(schema) = &compiled.schema {
         let issues = check(schema, &variables, has_link);
@@ -156,12 +157,12 @@ fn render(
     }
     let subject = render::subject(&draft.subject, &variables);
     draft.subject = subject.map_err(|issue| TemplateRefusal::Invalid(vec![issue]))?;
-    // After the subject, which no link belongs into.
+    // After the subject, which must not contain the link.
     let is_mentioned = compiled.mentions(link_insertion::VARIABLE);
     let rendered = with_link(variables, is_mentioned, has_link, |variables| {
         let rendered = render::bodies(compiled, variables);
         let mut rendered = rendered.map_err(TemplateRefusal::Unrenderable)?;
-        // What the request brings itself takes their place.
+        // The request's own bodies replace those of the template.
         if draft.html.is_some() {
             rendered.html.clear();
         }
@@ -178,13 +179,12 @@ fn render(
     Ok(draft)
 }
 
-/// Renders a draft's own subject and bodies; everything that is wrong with them is
-/// reported at once.
+/// Renders a draft's own subject and bodies. The error lists all problems.
 fn render_own(variables: Value, mut draft: Draft) -> Result<Draft, TemplateRefusal> {
     refuse_link(&draft, &variables)?;
     refuse_long_sources(&draft)?;
     let subject = render::subject(&draft.subject, &variables);
-    // After the subject, which no link belongs into.
+    // After the subject, which must not contain the link.
     let has_link = draft.unsubscribe_group_id.is_some();
     let is_mentioned = [&draft.html, &draft.text]
         .into_iter()
@@ -213,7 +213,7 @@ fn render_own(variables: Value, mut draft: Draft) -> Result<Draft, TemplateRefus
     Ok(draft)
 }
 
-/// Refuses bodies that are longer than those of a template may be.
+/// Refuses bodies that are longer than a template may be.
 fn refuse_long_sources(draft: &Draft) -> Result<(), TemplateRefusal> {
     let bodies = [("html", &draft.html), ("text", &draft.text)];
     let long = bodies.into_iter().filter(|(_, body)| {
@@ -236,10 +236,10 @@ fn refuse_long_sources(draft: &Draft) -> Result<(), TemplateRefusal> {
 }
 
 fn own_bodies(draft: &Draft, variables: &Value) -> Result<Rendered, TemplateRefusal> {
-    let mut steps = StepLimit::new();
+    let mut step_limit = StepLimit::new();
     let mut issues = Vec::new();
     let mut body = |path, source: &Option<String>, escape| {
-        let rendered = render::own_body(source.as_ref()?, variables, escape, &mut steps);
+        let rendered = render::own_body(source.as_ref()?, variables, escape, &mut step_limit);
         rendered
             .map_err(|problem| issues.push(Issue::new(path, problem)))
             .ok()

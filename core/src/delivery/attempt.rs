@@ -1,9 +1,9 @@
-//! Send attempts: written before the call is made, so that a call which may have
-//! reached a provider always has a trace. The statement that writes them is also
-//! the last look at the suppressions, and at whether the recipient is still to be
-//! sent to: one that is suppressed, or turned out to be sent already, gets no
-//! attempt, and without an attempt there is no call. It is the one below, or, where
-//! the worker foresees the account, [`super::lease::lease`].
+//! Send attempts. An attempt is written before its call, so that a call that may have
+//! reached a provider always has a row.
+//!
+//! The statement that writes attempts is also the last check: a recipient that is suppressed
+//! or was sent to already gets no attempt, and without an attempt there is no call. It is
+//! [`insert`], or [`super::lease::lease`] if the worker predicts the account.
 
 use std::collections::HashSet;
 
@@ -18,33 +18,32 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, WorkerId};
 use crate::message::CHUNK_RECIPIENTS;
 
-/// What names an attempt: its message, which says where it lies, and its id.
+/// The key of an attempt: its message, which says in which partition it is, and its id.
 pub type AttemptKey = (MessageId, SendAttemptId);
 
 /// An attempt about to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct NewAttempt {
-    /// Its id; it travels with the mail.
+    /// The mail carries it too.
     pub id: SendAttemptId,
     pub message_id: MessageId,
     pub organization_id: OrganizationId,
     pub position: i32,
-    /// The hash of its address.
     pub address_hash: AddressHash,
     pub provider_account_id: ProviderAccountId,
     pub started_at: Timestamp,
 }
 
 impl NewAttempt {
-    /// What names it.
+    /// Its key.
     #[must_use]
     pub fn key(&self) -> AttemptKey {
         (self.message_id, self.id)
     }
 }
 
-/// Forgets attempts whose calls were not made after all. Only open ones go: what has an
-/// outcome happened.
+/// Deletes attempts whose calls were not made. An attempt with an outcome is kept: its call
+/// was made.
 pub async fn withdraw(connection: &mut PgConnection, attempts: &[AttemptKey]) -> Result<(), Fault> {
     if attempts.is_empty() {
         return Ok(());
@@ -66,13 +65,13 @@ pub async fn withdraw(connection: &mut PgConnection, attempts: &[AttemptKey]) ->
     Ok(())
 }
 
-/// Writes attempts, open: their outcome is not known yet. The ids of those that
-/// were written are returned; the recipients of the others are suppressed, or not
-/// SENDING any more because a provider's event proved an earlier attempt, or their
-/// chunk is not leased by the worker that is to call: its clock may have stood still.
+/// Writes attempts without an outcome, and returns the ids of those that were written. An
+/// attempt is not written if its recipient is suppressed; if the recipient is not SENDING
+/// any more, because a provider event proved an earlier attempt; or if the chunk is not
+/// leased by the worker, whose clock may have been suspended.
 ///
 /// # Errors
-/// A fault when Postgres is away. None of the calls may be made then.
+/// A fault if Postgres does not answer. None of the calls may be made then.
 pub async fn insert(
     connection: &mut PgConnection,
     attempts: &[(WorkerId, NewAttempt)],
@@ -84,7 +83,7 @@ pub async fn insert(
         .iter()
         .map(|attempt| attempt.address_hash.0.as_slice());
     let message_ids = ids(|attempt| attempt.message_id.0);
-    let span = IdRange::of(&message_ids);
+    let range = IdRange::of(&message_ids);
     let written = query_scalar!(
         r#"INSERT INTO send_attempts (message_id, id, organization_id, position, provider_account_id, started_at)
            SELECT message_id, id, organization_id, position, provider_account_id, started_at
@@ -118,8 +117,8 @@ pub async fn insert(
         &hashes.collect::<Vec<_>>() as &[&[u8]],
         &workers,
         CHUNK_RECIPIENTS,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .fetch_all(connection)
     .await

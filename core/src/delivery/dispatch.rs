@@ -1,6 +1,6 @@
-//! The dispatcher: tells Redis of committed work, off the path of the request
-//! that caused it. What it cannot tell (Redis is away, too much is waiting) the
-//! relay finds in the outbox a little later.
+//! The dispatcher: pushes the jobs of committed messages to Redis in the background, so that
+//! a request does not wait for it. If Redis is away or too many jobs wait, the relay finds
+//! them in the outbox a little later.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use tracing::{info, warn};
 use super::job::SendJob;
 use crate::job_queue::Queue;
 
-/// Jobs that may wait to be pushed.
+/// The most jobs that wait to be pushed.
 const WAITING_MAX: usize = 200_000;
-/// Jobs pushed in one round trip.
+/// The most jobs in one round trip.
 const PUSH_MAX: usize = 1_000;
 /// How long one push may take.
 const PUSH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Starts pushing to `queue`. Ends when the last clone is gone.
+    /// Starts pushing to `queue`, until the last clone is dropped.
     #[must_use]
     pub fn start(queue: Queue<SendJob>) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
@@ -32,11 +32,11 @@ impl Dispatcher {
         Self { sender }
     }
 
-    /// Hands over jobs whose outbox rows are committed. Never waits.
+    /// Queues jobs whose outbox rows are committed. Never waits.
     pub fn push(&self, jobs: impl IntoIterator<Item = SendJob>) {
         for job in jobs {
             if self.sender.try_send(job).is_err() {
-                // The relay finds this one, and those after it.
+                // The relay will push this one and those after it.
                 break;
             }
         }
@@ -45,7 +45,7 @@ impl Dispatcher {
 
 async fn run(queue: Queue<SendJob>, mut receiver: mpsc::Receiver<SendJob>) {
     let mut jobs = Vec::with_capacity(PUSH_MAX);
-    let mut away = false;
+    let mut is_away = false;
     while receiver.recv_many(&mut jobs, PUSH_MAX).await > 0 {
         let pushed = tokio::time::timeout(PUSH_TIMEOUT, queue.push(&jobs)).await;
         let failure = match pushed {
@@ -53,17 +53,17 @@ async fn run(queue: Queue<SendJob>, mut receiver: mpsc::Receiver<SendJob>) {
             Ok(Err(fault)) => Some(fault.chain()),
             Err(_) => Some("the push took too long".to_owned()),
         };
-        match (failure, away) {
+        match (failure, is_away) {
             (Some(reason), false) => {
                 warn!(
                     reason,
-                    "Cannot push jobs; the relay will, once Redis is back"
+                    "Cannot push jobs; the relay will push them once Redis is back"
                 );
-                away = true;
+                is_away = true;
             }
             (None, true) => {
                 info!("Pushing jobs again");
-                away = false;
+                is_away = false;
             }
             (Some(_), true) | (None, false) => {}
         }

@@ -1,5 +1,5 @@
-//! Jobs: what travels through Redis. Ids only; the truth is read from Postgres
-//! when a job runs, and running it twice is harmless.
+//! The jobs in Redis. They carry ids only; a worker reads the truth from Postgres when it
+//! runs a job, and running one twice is harmless.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +11,12 @@ use crate::redis::Redis;
 /// The name of the queue of [`SendJob`]s.
 const SEND_QUEUE: &str = "send";
 
-/// Send to the recipients of one chunk of a message that are due.
+/// Sends to the due recipients of one chunk of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SendJob {
     #[serde(rename = "m")]
     pub message_id: MessageId,
-    /// Which chunk of its recipients, from 0.
+    /// The index of the chunk.
     #[serde(rename = "c")]
     pub chunk: i32,
     #[serde(rename = "o")]
@@ -24,14 +24,13 @@ pub struct SendJob {
 }
 
 impl Job for SendJob {
-    fn lane(&self) -> FairnessKey {
+    fn fairness_key(&self) -> FairnessKey {
         FairnessKey(self.organization_id.0)
     }
 }
 
-/// The queue of [`SendJob`]s in Redis. How a job's recipients are retried is
-/// decided in Postgres, so the queue's own bounds only serve jobs that fail
-/// before anything could be decided.
+/// The queue of [`SendJob`]s in Redis. Postgres decides when recipients are retried. The
+/// queue's own retries are for jobs that fail before that.
 #[must_use]
 pub fn send_queue(redis: &Redis, clock: Clock) -> Queue<SendJob> {
     let settings = QueueSettings::default();

@@ -111,14 +111,15 @@ pub async fn list_workers(connection: &mut PgConnection) -> Result<Vec<ListedWor
     .or_fault("list workers")
 }
 
-/// A leased chunk and those of its recipients that are due.
+/// The lease of a chunk, with its due recipients.
 #[derive(Debug)]
-pub struct LeasedChunk {
+pub struct ChunkLease {
     /// The job that it was leased for.
     pub job: SendJob,
     /// The recipients, now SENDING; empty if none is due.
     pub recipients: Vec<LeasedRecipient>,
-    /// How often a worker died or panicked over it: see [`super::dead_letter`].
+    /// How often a worker was lost or panicked while it held this chunk: see
+    /// [`super::dead_letter`].
     pub losses: i16,
     /// The attempt that was written with the lease.
     pub prewritten: Option<NewAttempt>,
@@ -157,7 +158,7 @@ pub struct LeasedRecipient {
 #[derive(Debug, Clone)]
 pub struct LeasedMessage {
     pub content: MessageContent,
-    /// Whether the bodies were too large to be read with many others.
+    /// Whether the bodies are too large to be read with many others.
     pub body_left_out: bool,
     /// All of its recipients, due or not.
     pub recipient_count: i32,
@@ -178,35 +179,34 @@ impl LeasedMessage {
     }
 }
 
-/// The largest bodies, in bytes, that are read for many messages at once.
+/// The largest bodies, in bytes, that are read with the lease.
 const BODY_BYTES_MAX: i32 = 256 * 1024;
 
 /// Leases the requested chunks that no worker holds, sets their due recipients to SENDING
 /// and reads their messages, all in one statement. A worker whose leases have ended gets
 /// none; its row is locked until the statement ends, so every lease has a worker. A message
-/// that is not among the answers does not exist any more.
+/// that is not returned does not exist any more.
 ///
 /// The status of the messages stays as it is: the worker calls
-/// [`crate::message::store::show_sending`] if sending takes its time.
+/// [`crate::message::store::mark_sending`] if sending takes its time.
 ///
-/// Bodies above a bound are left out, because many are read at once; [`load_body`] reads
-/// one.
+/// Bodies larger than 256 KiB are left out, because the statement reads many; [`load_body`]
+/// reads one.
 ///
 /// The predicted attempt is written if the message has one recipient that is not suppressed
 /// and is tried for the first time, if the message's account is the predicted one, and if
-/// its body is not left out: as [`super::attempt::insert`] would write it a moment later.
-/// All others are left to that.
+/// its body is not left out. [`super::attempt::insert`] writes all other attempts.
 ///
 /// If no attempt is predicted, the commit does not wait for the disk. A lease that a crash
-/// of Postgres takes back leaves nothing behind: an attempt that is on disk has its lease
-/// before it in the log, and no call is made before its attempt is committed. So this must
-/// not run within a transaction of the caller.
+/// of Postgres takes back leaves nothing behind: if an attempt is on disk, its lease is
+/// before it in the write-ahead log, and no call is made before its attempt is committed. So
+/// this must not run in a transaction of the caller.
 pub async fn lease(
     connection: &mut PgConnection,
     worker: WorkerId,
     requests: &[LeaseRequest],
     now: Timestamp,
-) -> Result<(Vec<LeasedChunk>, HashMap<MessageId, LeasedMessage>), Fault> {
+) -> Result<(Vec<ChunkLease>, HashMap<MessageId, LeasedMessage>), Fault> {
     let jobs: Vec<SendJob> = requests.iter().map(|request| request.job).collect();
     let (ids, chunks) = columns(&jobs);
     let range = IdRange::of(&ids);
@@ -233,11 +233,11 @@ pub async fn lease(
     .fetch_all(connection)
     .await
     .or_fault("lease chunks")?;
-    let mut leased: HashMap<SendJob, LeasedChunk> = HashMap::with_capacity(jobs.len());
+    let mut leased: HashMap<SendJob, ChunkLease> = HashMap::with_capacity(jobs.len());
     let mut messages = HashMap::with_capacity(jobs.len());
     for mut row in rows {
         let job = row.job();
-        let chunk = leased.entry(job).or_insert_with(|| LeasedChunk {
+        let chunk = leased.entry(job).or_insert_with(|| ChunkLease {
             job,
             recipients: Vec::new(),
             losses: row.losses,
@@ -358,8 +358,8 @@ pub async fn load_body(
 }
 
 /// The given leases that their workers still hold. Their rows stay locked until the
-/// transaction ends, and the reaper waits. A statement of its own, so that the next ones see
-/// what was committed before.
+/// transaction ends, so the reaper waits. A statement of its own, so that the next ones see
+/// all that was committed before.
 pub async fn hold(
     connection: &mut PgConnection,
     leases: &[(WorkerId, SendJob)],
@@ -430,8 +430,9 @@ pub struct Rescheduled {
 }
 
 /// Ends leases. If all recipients of the chunk have a final status, its outbox row is
-/// deleted; otherwise it waits until the next recipient is due. If an attempt of this lease
-/// ended with an answer, the losses are forgotten ([`super::dead_letter`]).
+/// deleted; otherwise it waits until the next recipient is due. If an attempt of a
+/// quarantined chunk was accepted or rejected, its losses are reset
+/// ([`super::dead_letter`]).
 pub async fn finish(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -484,11 +485,11 @@ pub async fn finish(
     .fetch_all(connection)
     .await
     .or_fault("end leases")?;
-    let left = rows.into_iter().map(|row| Rescheduled {
+    let rescheduled = rows.into_iter().map(|row| Rescheduled {
         job: job(row.message_id, row.chunk, row.organization_id),
         due_at: row.due_at,
     });
-    Ok(left.collect())
+    Ok(rescheduled.collect())
 }
 
 pub(super) fn columns(jobs: &[SendJob]) -> (Vec<Uuid>, Vec<i32>) {

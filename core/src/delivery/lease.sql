@@ -1,27 +1,27 @@
--- $1 message ids, $2 chunks, $3 the worker, $4 recipients of a chunk, $5 now, $6 the largest bodies that
--- are read along, $7 ids and $8 accounts of predicted attempts, $9 whether the commit need not be on disk,
--- $10 and $11 the first and the last message id, so that only their partitions are read.
-WITH me AS (
+-- $1 message ids, $2 chunks, $3 the worker, $4 recipients of a chunk, $5 now, $6 the largest bodies to
+-- read, in bytes, $7 ids and $8 accounts of predicted attempts, $9 whether the commit may return before it
+-- is on disk, $10 and $11 the first and the last message id, so that only their partitions are read.
+WITH live_worker AS (
     SELECT id, CASE WHEN $9 THEN set_config('synchronous_commit', 'off', true) END
     FROM workers
     WHERE id = $3 AND leased_until > clock_timestamp()
     FOR KEY SHARE
-), free AS (
-    -- `ANY` looks each row up by its key. With `=` Postgres might join, and read the whole outbox if
-    -- that was nearly empty when the statement was planned.
-    SELECT o.message_id, o.chunk, wanted.attempt_id, wanted.predicted_account_id
+), unleased AS (
+    -- With `ANY`, Postgres looks each row up by its key. With `=` it might join and read the whole outbox,
+    -- if the outbox was nearly empty when the statement was planned.
+    SELECT o.message_id, o.chunk, requested.attempt_id, requested.predicted_account_id
     FROM UNNEST($1::uuid[], $2::int[], $7::uuid[], $8::uuid[])
-      AS wanted (message_id, chunk, attempt_id, predicted_account_id)
-    JOIN outbox o ON o.message_id = ANY(ARRAY[wanted.message_id]) AND o.chunk = ANY(ARRAY[wanted.chunk])
+      AS requested (message_id, chunk, attempt_id, predicted_account_id)
+    JOIN outbox o ON o.message_id = ANY(ARRAY[requested.message_id]) AND o.chunk = ANY(ARRAY[requested.chunk])
     WHERE o.leased_by IS NULL AND o.parked_at IS NULL
     FOR UPDATE OF o SKIP LOCKED
 ), leased AS (
     UPDATE outbox o
-    SET leased_by = me.id
-    FROM free, me
-    WHERE o.message_id = ANY(ARRAY[free.message_id]) AND o.chunk = ANY(ARRAY[free.chunk])
-    RETURNING o.message_id, o.chunk, o.organization_id, o.losses, free.attempt_id,
-              free.predicted_account_id
+    SET leased_by = live_worker.id
+    FROM unleased, live_worker
+    WHERE o.message_id = ANY(ARRAY[unleased.message_id]) AND o.chunk = ANY(ARRAY[unleased.chunk])
+    RETURNING o.message_id, o.chunk, o.organization_id, o.losses, unleased.attempt_id,
+              unleased.predicted_account_id
 ), due AS (
     UPDATE recipients r
     SET status = 'SENDING'
@@ -32,7 +32,7 @@ WITH me AS (
       AND r.next_attempt_at <= $5
     RETURNING l.*, r.position, r.address_sealed, r.address_hash, r.unknowns, r.failover, r.rounds,
               r.recoverable
-), read AS (
+), with_message AS (
     SELECT d.*, m.*,
            coalesce(d.attempt_id IS NOT NULL AND m.recipient_count = 1
                     AND m.account_id = d.predicted_account_id AND NOT m.large
@@ -45,7 +45,7 @@ WITH me AS (
                                OR s.unsubscribe_group_id = m.unsubscribe_group_id)),
                     false) AS is_prewritten
     FROM (
-        -- A message is read once, however many of its recipients are due.
+        -- Each message is read once, with its first due recipient.
         SELECT *, row_number() OVER (PARTITION BY message_id ORDER BY position) = 1 AS is_first
         FROM due
     ) d
@@ -68,7 +68,7 @@ WITH me AS (
 ), prewritten AS (
     INSERT INTO send_attempts (message_id, id, organization_id, position, provider_account_id, started_at)
     SELECT message_id, attempt_id, organization_id, position, account_id, $5
-    FROM read
+    FROM with_message
     WHERE is_prewritten
 )
 SELECT l.message_id AS "message_id!", l.chunk AS "chunk!", l.organization_id AS "organization_id!",
@@ -83,6 +83,6 @@ SELECT l.message_id AS "message_id!", l.chunk AS "chunk!", l.organization_id AS 
        r.recipient_count AS "recipient_count?", r.from_mailbox AS "from_mailbox?", r.reply_to AS "reply_to?",
        r.large AS "is_body_left_out?", r.html AS "html?", r.text AS "text?"
 FROM leased l
--- All of `read` is in `leased`, so this is a LEFT JOIN; but Postgres, which knows the size of neither,
--- never runs a FULL JOIN as a nested loop.
-FULL JOIN read r ON r.message_id = l.message_id AND r.chunk = l.chunk
+-- Each row of `with_message` has one in `leased`, so this returns the rows of a LEFT JOIN. Postgres knows
+-- the size of neither and might run a LEFT JOIN as a nested loop; it never does so with a FULL JOIN.
+FULL JOIN with_message r ON r.message_id = l.message_id AND r.chunk = l.chunk

@@ -1,12 +1,11 @@
-//! The queue: how accepted work reaches a worker and is finished exactly as often
-//! as it must be.
+//! Delivery of accepted mail: from the outbox to a recorded outcome.
 //!
-//! Postgres holds the truth: an *outbox* row per chunk of recipients, the *lease*
-//! that a worker holds on it, the *attempt* written before each call, the
-//! *outcome* after it. Redis holds *jobs*: hints that carry ids. A hint may be
-//! lost (the *relay* repeats it) or come twice (the second finds the chunk leased
-//! or gone). Whatever a dead worker held is taken back by the *reaper*, and what its
-//! workers die of again and again is *parked*.
+//! Postgres holds the truth: an *outbox* row per chunk of recipients, the *lease* of the
+//! worker that sends the chunk, the *attempt* that is written before each call, and the
+//! *outcome* after it. Redis holds *jobs*: hints that carry ids. If a job is lost, the
+//! *relay* pushes it again; if it comes twice, the second finds the chunk leased or done.
+//! The *reaper* takes back the chunks of a dead worker, and a chunk that is the reason why
+//! workers die becomes a *dead letter*.
 
 pub mod attempt;
 pub mod dead_letter;

@@ -1,13 +1,13 @@
-//! The relay's side of the outbox: which jobs Redis does not have.
+//! The outbox: which chunks the relay or a worker takes from it.
 //!
-//! The jobs of an organization leave Redis in the order in which they came. So a
-//! chunk whose push lies before that of the organization's oldest job still waiting
-//! is not waiting any more: a worker has it (then it is leased) or it was lost. That
-//! is told without a mark per job, and a long backlog is not pushed again and again.
+//! The jobs of an organization leave Redis in the order in which they were pushed. So if a
+//! chunk was pushed before the organization's oldest job that still waits in Redis, its own
+//! job does not wait any more: a worker got it, and then the chunk is leased, or it was lost.
+//! The relay needs no mark per job to know that, and does not push a long backlog again.
 //!
-//! Of most organizations all that waits is in the stream, whose first entry answers
-//! for them together. Those that overflow have a time of their own, so that their
-//! backlog does not hide what others lost.
+//! For most organizations all waiting jobs are in the stream, and the first entry of the
+//! stream is the oldest of all of them. An organization with a backlog beside the stream has
+//! a time of its own, so that its backlog does not hide what others lost.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,17 +24,17 @@ use crate::ids::{OrganizationId, ProviderAccountId};
 use crate::job_queue::QueueWait;
 use crate::message::CHUNK_RECIPIENTS;
 
-/// How far the clocks and delays of those who push may lie apart. A job taken
-/// for lost within it is pushed twice, which is harmless.
-const SLACK: Duration = Duration::from_secs(5);
-/// Chunks of an account that are woken in one transaction.
-const WOKEN_AT_ONCE: i64 = 2_000;
-/// How often such a transaction is tried that loses to another.
-const WAKE_TRIES: u32 = 4;
+/// How much the clocks and delays of the processes that push may differ. A job that is
+/// wrongly found lost because of it is pushed twice, which is harmless.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(5);
+/// Chunks of an account that one transaction makes due.
+const WOKEN_MAX: i64 = 2_000;
+/// How often such a transaction is run that Postgres ends because of a deadlock.
+const DEADLOCK_TRIES: u32 = 4;
 
-/// Up to `limit` chunks that nobody holds and that Redis does not have, at most `each`
-/// of one organization; they count as pushed now. `waiting` is since when jobs wait in
-/// Redis.
+/// Up to `limit` chunks that no worker has leased and that Redis does not have, at most
+/// `each` of one organization. They count as pushed now. `waiting` says since when jobs
+/// wait in Redis.
 pub async fn take_lost(
     connection: &mut PgConnection,
     now: Timestamp,
@@ -44,22 +44,20 @@ pub async fn take_lost(
     limit: i64,
 ) -> Result<Vec<SendJob>, Fault> {
     let grace = delta(relay_grace);
-    let before = |oldest: Timestamp| now.min(oldest - delta(SLACK) + grace);
-    let of_some = waiting.overflowing.iter();
-    let until = Until {
-        all: waiting.oldest.map_or(now, before),
-        of_some: of_some
-            .map(|(lane, floor)| (OrganizationId(lane.0), before(*floor)))
+    let before = |oldest: Timestamp| now.min(oldest - delta(CLOCK_TOLERANCE) + grace);
+    let backlogged = waiting.backlogged.iter();
+    let until = WakeUntil {
+        others: waiting.oldest.map_or(now, before),
+        backlogged: backlogged
+            .map(|(key, oldest)| (OrganizationId(key.0), before(*oldest)))
             .collect(),
     };
     take(connection, now + grace, &until, each, limit).await
 }
 
-/// Up to `limit` chunks that nobody holds and whose time has come, at most `each` of
-/// one organization; they count as pushed now. For whoever does the work himself
-/// while Redis is away: what a dispatcher could not push is taken without waiting
-/// out its grace. The oldest of an organization come first, and no organization
-/// comes before another.
+/// Up to `limit` due chunks that no worker has leased, at most `each` of one organization,
+/// the oldest first. They count as pushed now. For a worker that runs the jobs itself while
+/// Redis is away; so it does not wait for the dispatcher's grace period.
 pub async fn take_due(
     connection: &mut PgConnection,
     now: Timestamp,
@@ -68,35 +66,36 @@ pub async fn take_due(
     limit: i64,
 ) -> Result<Vec<SendJob>, Fault> {
     let grace = delta(relay_grace);
-    let until = Until {
-        all: now + grace,
-        of_some: HashMap::new(),
+    let until = WakeUntil {
+        others: now + grace,
+        backlogged: HashMap::new(),
     };
     take(connection, now + grace, &until, each, limit).await
 }
 
-/// Makes the mail due that waits for an account or may go through it as a fallback, some at
-/// a time: its messages' recipients and their chunks that nobody holds. The relay pushes
-/// them.
+/// Makes mail due that waits for an account, or may be sent through it as a fallback: the
+/// recipients, and their chunks that no worker has leased. The relay pushes the jobs. Runs
+/// several transactions, so that each is short.
 pub async fn wake_account(
     pool: &PgPool,
     organization_id: OrganizationId,
     account_id: ProviderAccountId,
     clock: &Clock,
 ) -> Result<(), Fault> {
-    let doing = "wake the mail of an account";
     let wake = || async {
-        db::bounded(doing, async {
-            let mut connection = pool.acquire().await.or_fault(doing)?;
+        db::bounded(WAKE, async {
+            let mut connection = pool.acquire().await.or_fault(WAKE)?;
             wake_some(&mut connection, organization_id, account_id, clock.now()).await
         })
         .await
     };
-    while db::retry_deadlocks(WAKE_TRIES, wake, db::is_deadlock).await? == WOKEN_AT_ONCE {}
+    while db::retry_deadlocks(DEADLOCK_TRIES, wake, db::is_deadlock).await? == WOKEN_MAX {}
     Ok(())
 }
 
-/// Answers how many chunks were woken.
+const WAKE: &str = "make the mail of an account due";
+
+/// Returns how many chunks it made due.
 async fn wake_some(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -137,33 +136,34 @@ async fn wake_some(
         organization_id.0,
         account_id.0,
         now,
-        WOKEN_AT_ONCE,
+        WOKEN_MAX,
         CHUNK_RECIPIENTS,
     )
     .fetch_one(connection)
     .await
-    .or_fault("wake the mail of an account")
+    .or_fault(WAKE)
 }
 
-/// Until when chunks must have been to be looked at for them to be taken.
-struct Until {
-    all: Timestamp,
-    of_some: HashMap<OrganizationId, Timestamp>,
+/// The latest `wake_at` of chunks that are taken.
+struct WakeUntil {
+    /// Of organizations that are not in `backlogged`.
+    others: Timestamp,
+    backlogged: HashMap<OrganizationId, Timestamp>,
 }
 
-/// Walks from organization to organization along the index and takes the oldest of
-/// each, so that a million rows of one cost no more than a few. The walk is in a new
-/// order every time: where `limit` ends it, nobody is always last. What is locked is
-/// what is taken, so those who take at the same time share the rows out.
+/// Goes from organization to organization along the index and takes the oldest chunks of
+/// each, so that a million rows of one cost no more than a few. The order of organizations
+/// is random, so that no organization is always beyond `limit`. The statement locks only the
+/// rows that it takes, so concurrent callers get different rows.
 async fn take(
     connection: &mut PgConnection,
     wake_at: Timestamp,
-    until: &Until,
+    until: &WakeUntil,
     each: i64,
     limit: i64,
 ) -> Result<Vec<SendJob>, Fault> {
-    let (some, until_of_some): (Vec<Uuid>, Vec<Timestamp>) = until
-        .of_some
+    let (backlogged, backlogged_until): (Vec<Uuid>, Vec<Timestamp>) = until
+        .backlogged
         .iter()
         .map(|(id, until)| (id.0, *until))
         .unzip();
@@ -202,13 +202,13 @@ async fn take(
            UPDATE outbox o
            SET wake_at = $1
            FROM taken
-           -- By `ANY`, as in a claim: looked up by its key, however small the outbox was before.
+           -- With `ANY`, Postgres looks each row up by its key (see lease.sql).
            WHERE o.message_id = ANY(ARRAY[taken.message_id]) AND o.chunk = ANY(ARRAY[taken.chunk])
            RETURNING o.message_id, o.chunk, o.organization_id, taken.wake_at"#,
         wake_at,
-        until.all,
-        &some,
-        &until_of_some,
+        until.others,
+        &backlogged,
+        &backlogged_until,
         each,
         limit,
     )

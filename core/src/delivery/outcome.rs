@@ -1,11 +1,10 @@
-//! Recording outcomes: attempt, recipient, event and message in one transaction,
-//! for the outcomes of many jobs at once.
+//! Records outcomes: attempt, recipient, event and message in one transaction, for many
+//! jobs at once.
 //!
-//! An outcome counts once, and only from the holder of the lease, so that one which
-//! comes late or twice does not undo what has happened since. The first to close an attempt wins; the one exception
-//! is evidence: an attempt that was given up as UNKNOWN and turns out to have been
-//! accepted. A provider's event is evidence too (`event::record`), and may close an
-//! attempt before the call's own answer does.
+//! An outcome counts once, and only if the worker holds the lease; a late or repeated one
+//! changes nothing. The first to close an attempt wins, with one exception: an attempt that
+//! was closed as UNKNOWN may turn out to be accepted. A provider event proves that too
+//! (`provider_event::record`), and may close an attempt before the reply to the call does.
 
 use std::collections::HashSet;
 
@@ -24,22 +23,22 @@ use crate::message::MessageStatus;
 use crate::provider::outcome::{Blame, SendOutcome};
 use crate::suppression::feedback::{ReportedAddress, ReportedReason};
 
-/// The longest id of a provider that is kept, in characters.
+/// The longest provider message id that is stored, in characters.
 const PROVIDER_ID_CHARS_MAX: usize = 255;
 
-/// What came of one attempt.
+/// The outcome of one attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptOutcome {
     pub attempt: NewAttempt,
-    /// Whether it was written. Where something stood in the way before a call
-    /// could be made there is no such row, and only the recipient moves.
+    /// Whether the attempt was written. If not, no call could be made, and only the
+    /// recipient's state changes.
     pub attempted: bool,
     pub outcome: SendOutcome,
-    /// The HTTP status of the answer, where there was one.
+    /// The HTTP status of the reply, if there was one.
     pub status_code: Option<u16>,
     pub finished_at: Timestamp,
     pub next_state: NextState,
-    /// The id of the event, where one follows.
+    /// The id of the event, if there is one.
     pub event_id: EventId,
 }
 
@@ -66,7 +65,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// The provider's id, without what a text in Postgres or a header may not hold.
+    /// The provider's id, without control characters: Postgres and headers do not take them.
     fn provider_message_id(&self) -> Option<String> {
         match &self.outcome {
             SendOutcome::Accepted {
@@ -84,13 +83,13 @@ impl AttemptOutcome {
         }
     }
 
-    /// Whether the provider took it: evidence that counts whoever brings it.
+    /// Whether the provider accepted the mail. That counts even without the lease.
     #[must_use]
     pub fn is_accepted(&self) -> bool {
         matches!(self.outcome, SendOutcome::Accepted { .. })
     }
 
-    /// The address, where the answer says that it has no mailbox.
+    /// The address, if the provider says that it has no mailbox.
     #[must_use]
     pub fn bounced(&self) -> Option<(OrganizationId, ReportedAddress)> {
         let blame = match &self.outcome {
@@ -104,12 +103,12 @@ impl AttemptOutcome {
         };
         match blame {
             Blame::Mailbox => {
-                let told = ReportedAddress {
+                let address = ReportedAddress {
                     email_hash: self.attempt.address_hash,
                     message_id: self.attempt.message_id,
                     reason: ReportedReason::HardBounce,
                 };
-                Some((self.attempt.organization_id, told))
+                Some((self.attempt.organization_id, address))
             }
             Blame::Message | Blame::Recipient | Blame::Sender | Blame::SenderForRecipient => None,
         }
@@ -127,7 +126,7 @@ impl AttemptOutcome {
         })
     }
 
-    /// What the event says: of which call, and what went wrong.
+    /// The event's data: the attempt, the provider's id, the reason for a failure.
     fn data(&self) -> Option<Value> {
         let bounce_type = self.bounced().map(|_| "hard");
         let members = [
@@ -152,12 +151,12 @@ impl AttemptOutcome {
     }
 }
 
-/// Records outcomes: of chunks whose lease the caller holds, and accepted ones. To
-/// be run in a transaction, after [`super::lease::hold`] and with
-/// [`super::lease::finish`] and [`crate::message::store::refresh_aggregates`]
-/// after it, and with [`crate::suppression::Suppressions::add_feedback`] for the addresses
-/// that are returned: those that these outcomes, as far as they counted, found to have no
-/// mailbox.
+/// Records outcomes of chunks whose lease the caller holds, and accepted ones. Returns the
+/// addresses that have no mailbox, by the outcomes that counted.
+///
+/// Runs in a transaction, after [`super::lease::hold`]. In the same transaction follow
+/// [`super::lease::finish`], [`crate::message::store::refresh_aggregates`], and
+/// [`crate::suppression::Suppressions::add_feedback`] with the returned addresses.
 pub async fn record(
     connection: &mut PgConnection,
     outcomes: &[AttemptOutcome],
@@ -170,19 +169,20 @@ pub async fn record(
         .iter()
         .filter(|outcome| !outcome.attempted || closed.contains(&outcome.attempt.id.0))
         .collect();
-    // Where two calls for one recipient end together, that one was taken counts.
-    let place = |outcome: &AttemptOutcome| (outcome.attempt.message_id, outcome.attempt.position);
-    let taken = counted.iter().filter(|outcome| outcome.is_accepted());
-    let taken: HashSet<(MessageId, i32)> = taken.map(|outcome| place(outcome)).collect();
+    // If two calls for one recipient end together, an accepted one counts.
+    let recipient =
+        |outcome: &AttemptOutcome| (outcome.attempt.message_id, outcome.attempt.position);
+    let accepted = counted.iter().filter(|outcome| outcome.is_accepted());
+    let accepted: HashSet<(MessageId, i32)> = accepted.map(|outcome| recipient(outcome)).collect();
     let counted: Vec<&AttemptOutcome> = counted
         .into_iter()
-        .filter(|outcome| outcome.is_accepted() || !taken.contains(&place(outcome)))
+        .filter(|outcome| outcome.is_accepted() || !accepted.contains(&recipient(outcome)))
         .collect();
-    let mut moved = move_recipients(&mut *connection, &counted).await?;
+    let mut updated = update_recipients(&mut *connection, &counted).await?;
     let events: Vec<NewEvent> = counted
         .iter()
-        // Of several attempts for one recipient, one moved it.
-        .filter(|outcome| moved.remove(&(outcome.attempt.message_id.0, outcome.attempt.position)))
+        // Of several attempts for one recipient, one updated it and gets the event.
+        .filter(|outcome| updated.remove(&(outcome.attempt.message_id.0, outcome.attempt.position)))
         .filter_map(|outcome| outcome.event())
         .collect();
     event::store::insert(connection, &events).await?;
@@ -192,8 +192,7 @@ pub async fn record(
         .collect())
 }
 
-/// That a provider took the mail of a message's only recipient: what most settlements
-/// say.
+/// The outcome *accepted, single recipient*: the most frequent one.
 #[derive(Debug, Clone, Copy)]
 pub struct SentRecord<'a> {
     worker: WorkerId,
@@ -201,14 +200,14 @@ pub struct SentRecord<'a> {
 }
 
 impl<'a> SentRecord<'a> {
-    /// Whose message.
+    /// The message.
     #[must_use]
     pub fn message_id(&self) -> MessageId {
         self.outcome.attempt.message_id
     }
 
-    /// This outcome, of a call that `worker` made, if it says that and no more.
-    /// `recipient_count` is that of the message.
+    /// The record of a call that `worker` made. `None` if the outcome is another, or if the
+    /// message has several recipients (`recipient_count`).
     #[must_use]
     pub fn of(worker: WorkerId, outcome: &'a AttemptOutcome, recipient_count: i32) -> Option<Self> {
         let next_state = &outcome.next_state;
@@ -223,14 +222,14 @@ impl<'a> SentRecord<'a> {
     }
 }
 
-/// Records that mails were taken and ends the leases of their chunks, in one
-/// statement. Answers the attempts of which everything is recorded with that; about
-/// the others [`record`] and [`super::lease::finish`] have the last word: their
-/// attempt or their recipient was decided about before, or another holds the lease.
-/// No message may come twice; in the order of their ids, in which others lock them too.
+/// Records accepted mails and ends the leases of their chunks, in one statement. Returns the
+/// attempts that it recorded completely. [`record`] and [`super::lease::finish`] handle the
+/// others: their attempt or recipient has an outcome already, or another worker holds the
+/// lease. No message may come twice. They come in the order of their ids, in which other
+/// transactions lock them too.
 ///
-/// The reaper locks outbox rows first and these last. Where both are at work on one
-/// worker's leases, after an outage, Postgres may end one of them, and it is tried again.
+/// The reaper locks outbox rows first; this statement locks them last. If both work on the
+/// leases of one worker, after an outage, a deadlock may end one of them, and it is run again.
 pub async fn record_sent(
     connection: &mut PgConnection,
     sent: &[SentRecord<'_>],
@@ -276,7 +275,7 @@ pub async fn record_sent(
     )
     .fetch_all(connection)
     .await
-    .or_fault("record what was sent")?;
+    .or_fault("record accepted mails")?;
     Ok(ended.into_iter().collect())
 }
 
@@ -319,7 +318,7 @@ async fn close_attempts(
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-async fn move_recipients(
+async fn update_recipients(
     connection: &mut PgConnection,
     outcomes: &[&AttemptOutcome],
 ) -> Result<HashSet<(Uuid, i32)>, Fault> {
@@ -332,7 +331,7 @@ async fn move_recipients(
     for outcome in outcomes {
         MessageStatus::Sending
             .advance(outcome.next_state.status)
-            .map_err(|refused| Fault::internal("move a recipient", refused))?;
+            .map_err(|refused| Fault::internal("update a recipient", refused))?;
     }
     let sent_at: Vec<Option<Timestamp>> = outcomes
         .iter()
@@ -382,7 +381,7 @@ async fn move_recipients(
     )
     .fetch_all(connection)
     .await
-    .or_fault("move recipients")?;
+    .or_fault("update recipients")?;
     Ok(rows
         .into_iter()
         .map(|row| (row.message_id, row.position))

@@ -1,6 +1,6 @@
-//! The reaper: takes back what a dead worker held. Its open attempts may have
-//! reached a provider, so they become UNKNOWN; what it had leased and not tried
-//! goes back to QUEUED. Chunks that lose their workers again and again are parked
+//! The reaper: takes back the chunks of a dead worker. Its open attempts may have reached a
+//! provider, so they become UNKNOWN; the recipients that were not tried go back to QUEUED.
+//! A chunk that has lost its worker too often becomes a dead letter
 //! ([`super::dead_letter`]).
 
 use std::time::Duration;
@@ -25,28 +25,28 @@ use crate::message::store::refresh_aggregates;
 use crate::provider::outcome::SendOutcome;
 use crate::routing::rule::OnUnknown;
 
-/// Chunks taken back in one transaction.
+/// The most chunks in one transaction.
 const CHUNKS_MAX: i64 = 500;
-/// Why nobody knows what came of an attempt.
-const LOST: &str = "the worker was lost during the call";
+/// The reason of attempts that become UNKNOWN.
+const WORKER_LOST: &str = "the worker was lost during the call";
 
-/// What one step of the reaper did.
+/// What one transaction of the reaper did.
 #[derive(Debug, Default)]
 pub struct Reaped {
-    /// Jobs that may run again at once.
+    /// Jobs that are due now.
     pub due: Vec<SendJob>,
     pub chunks: usize,
+    /// Attempts that became UNKNOWN.
     pub unknown: usize,
 }
 
-/// A worker whose leases have ended, if there is one, locked until the transaction
-/// ends: its heartbeat cannot revive it, and none of its claims is under way.
-/// `passed_over` are those that could not be dealt with a moment ago.
+/// Finds a worker whose leases have ended, except those in `skipped`. Its row stays locked
+/// until the transaction ends, so it can neither renew its leases nor lease a chunk.
 pub async fn find_dead(
     connection: &mut PgConnection,
-    passed_over: &[WorkerId],
+    skipped: &[WorkerId],
 ) -> Result<Option<WorkerId>, Fault> {
-    let passed_over: Vec<Uuid> = passed_over.iter().map(|worker| worker.0).collect();
+    let skipped: Vec<Uuid> = skipped.iter().map(|worker| worker.0).collect();
     let row = query!(
         "SELECT id
          FROM workers
@@ -54,17 +54,17 @@ pub async fn find_dead(
          ORDER BY leased_until
          LIMIT 1
          FOR UPDATE SKIP LOCKED",
-        &passed_over,
+        &skipped,
     )
     .fetch_optional(connection)
     .await
-    .or_fault("look for dead workers")?;
+    .or_fault("find dead workers")?;
     Ok(row.map(|row| WorkerId(row.id)))
 }
 
-/// A worker that holds leases and is not on the list: one that a failover to a
-/// replica forgot, say. It reads the whole outbox and is for a slow rhythm.
-pub async fn find_forgotten(connection: &mut PgConnection) -> Result<Option<WorkerId>, Fault> {
+/// Finds a worker that holds leases and has no row: a failover to a replica may lose it, for
+/// example. It reads the whole outbox, so it should run rarely.
+pub async fn find_unregistered(connection: &mut PgConnection) -> Result<Option<WorkerId>, Fault> {
     let row = query!(
         r#"SELECT leased_by AS "leased_by!"
            FROM outbox o
@@ -73,38 +73,37 @@ pub async fn find_forgotten(connection: &mut PgConnection) -> Result<Option<Work
     )
     .fetch_optional(connection)
     .await
-    .or_fault("look for forgotten workers")?;
+    .or_fault("find workers without a row")?;
     Ok(row.map(|row| WorkerId(row.leased_by)))
 }
 
-/// Takes back a bounded part of what a worker held: a dead one, in the transaction that
-/// [`find_dead`] found it in, to be repeated until that finds none; or one that was told
-/// to stop, by itself, for which nobody is to blame. A chunk that cannot be settled is
-/// parked.
+/// Takes back up to a fixed number of chunks of a worker: of a dead one, in the transaction
+/// in which [`find_dead`] found it, repeated until no dead worker is left; or of this worker
+/// itself at shutdown. A chunk whose outcomes Postgres refuses becomes a dead letter.
 pub async fn take_back(
     connection: &mut PgConnection,
     worker: WorkerId,
-    blame: LossCause<'_>,
+    cause: LossCause<'_>,
     settings: &SendingSettings,
     ids: &Ids,
     now: Timestamp,
 ) -> Result<Reaped, Fault> {
-    let hand = Hand {
+    let taking_back = TakingBack {
         worker,
-        blame,
+        cause,
         settings,
         ids,
         now,
     };
-    hand.take_back_some(connection).await
+    taking_back.some(connection).await
 }
 
-/// Takes back one chunk of a worker that lives on, because its handler panicked with
-/// this message. Nothing where the worker does not hold it any more.
-pub async fn take_from(
+/// Takes back one chunk of a running worker, because its handler panicked with this reason.
+/// Does nothing if the worker does not hold it any more.
+pub async fn take_back_one(
     connection: &mut PgConnection,
     (worker, job): (WorkerId, SendJob),
-    message: &str,
+    reason: &str,
     settings: &SendingSettings,
     ids: &Ids,
     now: Timestamp,
@@ -124,33 +123,32 @@ pub async fn take_from(
     if held.is_none() {
         return Ok(Reaped::default());
     }
-    let blame = LossCause::Proof(message);
-    let hand = Hand {
+    let taking_back = TakingBack {
         worker,
-        blame,
+        cause: LossCause::Panic(reason),
         settings,
         ids,
         now,
     };
-    hand.take_back_all(connection, &[job]).await
+    taking_back.all(connection, &[job]).await
 }
 
-/// What is taken back, from whom, and why.
+/// Takes back chunks of one worker.
 #[derive(Clone, Copy)]
-struct Hand<'a> {
+struct TakingBack<'a> {
     worker: WorkerId,
-    blame: LossCause<'a>,
+    cause: LossCause<'a>,
     settings: &'a SendingSettings,
     ids: &'a Ids,
     now: Timestamp,
 }
 
-impl Hand<'_> {
-    async fn take_back_some(self, connection: &mut PgConnection) -> Result<Reaped, Fault> {
+impl TakingBack<'_> {
+    async fn some(self, connection: &mut PgConnection) -> Result<Reaped, Fault> {
         let jobs = lock_chunks(&mut *connection, self.worker).await?;
         if jobs.is_empty() {
-            // A chunk that a late outcome is being written for was passed over, and
-            // keeps its worker on the list until the next step.
+            // If a late outcome of a chunk is being recorded, its row was skipped, and the
+            // worker keeps its row until the next transaction.
             query!(
                 "DELETE FROM workers w
                  WHERE w.id = $1 AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.leased_by = w.id)",
@@ -158,34 +156,30 @@ impl Hand<'_> {
             )
             .execute(connection)
             .await
-            .or_fault("forget a dead worker")?;
+            .or_fault("delete a dead worker")?;
             return Ok(Reaped::default());
         }
-        self.take_back_all(connection, &jobs).await
+        self.all(connection, &jobs).await
     }
 
-    /// Each part in a savepoint: where Postgres refuses something of one chunk, that
-    /// one is parked, and the others do not wait for it.
-    async fn take_back_all(
-        self,
-        connection: &mut PgConnection,
-        jobs: &[SendJob],
-    ) -> Result<Reaped, Fault> {
-        match self.take_back_part(&mut *connection, jobs).await {
+    /// Takes back all, in a savepoint. If Postgres refuses, each chunk gets a savepoint of
+    /// its own, and one that is refused becomes a dead letter.
+    async fn all(self, connection: &mut PgConnection, jobs: &[SendJob]) -> Result<Reaped, Fault> {
+        match self.part(&mut *connection, jobs).await {
             Err(fault) if fault.kind() == FaultKind::Internal => {}
             taken => return taken,
         }
         let mut reaped = Reaped::default();
         for job in jobs {
             let one = std::slice::from_ref(job);
-            match self.take_back_part(&mut *connection, one).await {
+            match self.part(&mut *connection, one).await {
                 Ok(taken) => {
                     reaped.due.extend(taken.due);
                     reaped.unknown += taken.unknown;
                 }
                 Err(fault) if fault.kind() == FaultKind::Internal => {
-                    let reason = format!("it cannot be settled: {}", fault.chain());
-                    dead_letter::park(&mut *connection, one, &reason, self.now).await?;
+                    let reason = format!("its outcomes cannot be recorded: {}", fault.chain());
+                    dead_letter::dead_letter(&mut *connection, one, &reason, self.now).await?;
                 }
                 Err(fault) => return Err(fault),
             }
@@ -194,38 +188,35 @@ impl Hand<'_> {
         Ok(reaped)
     }
 
-    async fn take_back_part(
-        self,
-        connection: &mut PgConnection,
-        jobs: &[SendJob],
-    ) -> Result<Reaped, Fault> {
+    /// Takes back chunks in a savepoint.
+    async fn part(self, connection: &mut PgConnection, jobs: &[SendJob]) -> Result<Reaped, Fault> {
         const DOING: &str = "take back chunks";
         let now = self.now;
         let mut part = connection.begin().await.or_fault(DOING)?;
-        let unknown = settle_lost(&mut part, jobs, self.settings, self.ids, now).await?;
-        match self.blame {
-            LossCause::Suspicion => {
+        let unknown = close_lost(&mut part, jobs, self.settings, self.ids, now).await?;
+        match self.cause {
+            LossCause::WorkerLost => {
                 dead_letter::store::count_losses(&mut part, jobs, false).await?
             }
-            LossCause::Proof(_) => dead_letter::store::count_losses(&mut part, jobs, true).await?,
-            LossCause::Nobody => {}
+            LossCause::Panic(_) => dead_letter::store::count_losses(&mut part, jobs, true).await?,
+            LossCause::Shutdown => {}
         }
-        // The next look is left to the relay only where the caller's push fails; what
-        // panicked need not come back at once.
-        let relay_grace = match self.blame {
-            LossCause::Suspicion | LossCause::Nobody => Duration::ZERO,
-            LossCause::Proof(_) => self.settings.relay_grace,
+        // The caller pushes the due jobs at once, and the relay if that fails. After a panic
+        // the queue retries the job, a little later.
+        let relay_grace = match self.cause {
+            LossCause::WorkerLost | LossCause::Shutdown => Duration::ZERO,
+            LossCause::Panic(_) => self.settings.relay_grace,
         };
-        let left = finish(&mut part, self.worker, jobs, relay_grace).await?;
-        let parked = dead_letter::park_used_up(&mut part, jobs, self.blame, now).await?;
+        let rescheduled = finish(&mut part, self.worker, jobs, relay_grace).await?;
+        let dead = dead_letter::dead_letter_exhausted(&mut part, jobs, self.cause, now).await?;
         let messages: Vec<MessageId> = jobs.iter().map(|job| job.message_id).collect();
         refresh_aggregates(&mut part, &messages).await?;
         part.commit().await.or_fault(DOING)?;
         Ok(Reaped {
-            due: left
+            due: rescheduled
                 .iter()
-                .filter(|left| left.due_at <= now && !parked.contains(&left.job))
-                .map(|left| left.job)
+                .filter(|chunk| chunk.due_at <= now && !dead.contains(&chunk.job))
+                .map(|chunk| chunk.job)
                 .collect(),
             chunks: jobs.len(),
             unknown,
@@ -233,16 +224,16 @@ impl Hand<'_> {
     }
 }
 
-/// Settles what is in doubt of chunks that nobody works on any more, and says how
-/// many of their attempts became UNKNOWN.
-pub(super) async fn settle_lost(
+/// Closes the open attempts of chunks that no worker sends any more, and requeues the
+/// recipients that were not tried. Returns how many attempts became UNKNOWN.
+pub(super) async fn close_lost(
     connection: &mut PgConnection,
     jobs: &[SendJob],
     settings: &SendingSettings,
     ids: &Ids,
     now: Timestamp,
 ) -> Result<usize, Fault> {
-    let unknown = settle_open_attempts(&mut *connection, jobs, settings, ids, now).await?;
+    let unknown = close_as_unknown(&mut *connection, jobs, settings, ids, now).await?;
     requeue_untried(connection, jobs, now).await?;
     Ok(unknown)
 }
@@ -269,10 +260,10 @@ async fn lock_chunks(
         .collect())
 }
 
-/// Closes the open attempts of chunks as UNKNOWN, and lets their recipients wait, be
-/// sent again or fail: as their rules say ([`retry::decide`]), and in the way in which
-/// a worker's own outcomes are recorded. Answers how many there were.
-async fn settle_open_attempts(
+/// Closes the open attempts of chunks as UNKNOWN. Their recipients wait, are retried or
+/// fail, as their routing rule says ([`retry::decide`]); it is recorded like an outcome of a
+/// worker. Returns how many there were.
+async fn close_as_unknown(
     connection: &mut PgConnection,
     jobs: &[SendJob],
     settings: &SendingSettings,
@@ -282,18 +273,19 @@ async fn settle_open_attempts(
     let open = open_attempts(&mut *connection, jobs).await?;
     let outcomes: Vec<AttemptOutcome> = open
         .into_iter()
-        .map(|(attempt, standing)| {
+        .map(|(attempt, ctx)| {
             let outcome = SendOutcome::Unknown {
-                reason: LOST.to_owned(),
+                reason: WORKER_LOST.to_owned(),
             };
-            // Clocks of different machines may disagree: see the worker.
-            let now = now.max(standing.tried_since);
-            let here = RetryMoment {
+            // The clocks of different machines may disagree. Nothing happens to a message
+            // before it was accepted.
+            let now = now.max(ctx.tried_since);
+            let moment = RetryMoment {
                 now,
                 fraction: ids.fraction(),
                 answered: false,
             };
-            let next_state = retry::decide(&outcome, standing, settings, here);
+            let next_state = retry::decide(&outcome, ctx, settings, moment);
             AttemptOutcome {
                 attempt,
                 attempted: true,
@@ -305,12 +297,12 @@ async fn settle_open_attempts(
             }
         })
         .collect();
-    // No address is found to have no mailbox: nobody answered.
+    // No address is returned: none of these calls had a reply.
     outcome::record(connection, &outcomes).await?;
     Ok(outcomes.len())
 }
 
-/// The open attempts of chunks, and where their recipients stood.
+/// The open attempts of chunks, with the retry context of their recipients.
 async fn open_attempts(
     connection: &mut PgConnection,
     jobs: &[SendJob],
@@ -348,23 +340,22 @@ async fn open_attempts(
             started_at: row.started_at,
         };
         let on_unknown = row.on_unknown.as_deref().and_then(OnUnknown::parse);
-        let standing = RetryContext {
+        let ctx = RetryContext {
             unknowns: row.unknowns,
             tried_since: row.tried_since,
             on_unknown: on_unknown.unwrap_or(OnUnknown::Wait),
             retry_state: RetryState::stored(row.failover, row.rounds, row.recoverable),
-            // A worker's death says nothing of the account: no other is tried.
+            // The loss of the worker says nothing about the account, so no other is tried.
             tried: 0,
             candidates: 1,
-            passed_over: 0,
+            skipped: 0,
         };
-        (attempt, standing)
+        (attempt, ctx)
     });
     Ok(open.collect())
 }
 
-/// Closes the open attempts of chunks as UNKNOWN, and leaves the recipients to the
-/// caller.
+/// Closes the open attempts of chunks as UNKNOWN, without changing their recipients.
 pub(super) async fn close_open_attempts(
     connection: &mut PgConnection,
     jobs: &[SendJob],
@@ -382,7 +373,7 @@ pub(super) async fn close_open_attempts(
         &chunks,
         CHUNK_RECIPIENTS,
         now,
-        LOST,
+        WORKER_LOST,
     )
     .execute(connection)
     .await

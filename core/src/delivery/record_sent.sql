@@ -1,19 +1,20 @@
--- One row for each accepted mail of a message with one recipient; the arrays in the order of the columns of `done`.
-WITH done AS (
+-- Records that mails of messages with one recipient were accepted. The parameters are arrays with one
+-- element for each mail, in the order of the columns of `accepted`.
+WITH accepted AS (
     SELECT *
     FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[],
                 $8::timestamptz[], $9::int[], $10::int[], $11::timestamptz[], $12::smallint[],
                 $13::smallint[], $14::bool[])
-      AS d (message_id, attempt_id, organization_id, event_id, provider_account_id, worker,
-            provider_message_id, finished_at, status_code, used, next_attempt_at, failover, rounds,
-            recoverable)
+      AS sent (message_id, attempt_id, organization_id, event_id, provider_account_id, worker,
+               provider_message_id, finished_at, status_code, used, next_attempt_at, failover, rounds,
+               recoverable)
 ), closed AS (
     UPDATE send_attempts a
-    SET finished_at = d.finished_at, outcome = 'ACCEPTED', status_code = d.status_code, reason = NULL
-    FROM done d
-    WHERE a.message_id = d.message_id AND a.id = d.attempt_id
+    SET finished_at = sent.finished_at, outcome = 'ACCEPTED', status_code = sent.status_code, reason = NULL
+    FROM accepted sent
+    WHERE a.message_id = sent.message_id AND a.id = sent.attempt_id
       AND (a.outcome IS NULL OR a.outcome = 'UNKNOWN')
-    RETURNING d.*
+    RETURNING sent.*
 ), moved AS (
     UPDATE recipients r
     SET status = 'SENT',
@@ -61,7 +62,8 @@ WITH done AS (
            true
     FROM moved
 )
--- `ANY` looks each row up by its key (see lease.sql).
+-- Ends the leases, because nothing is left to send. With `ANY`, Postgres looks each row up by its key (see
+-- lease.sql).
 DELETE FROM outbox o
 USING moved
 WHERE o.message_id = ANY(ARRAY[moved.message_id]) AND o.chunk = ANY(ARRAY[moved.chunk])

@@ -1,8 +1,6 @@
-//! A connection to Redis that mends itself. Whoever asks over it learns only
-//! whether there was an answer; a failed call drops the connection, waits a
-//! bounded while, and the next call connects anew. The log hears of it once when
-//! a consumer loses Redis and once when it has it back, not at every try; and not
-//! at all of a connection that broke and was made anew at once.
+//! A Redis connection that reconnects by itself. A failed call drops the connection and
+//! waits; the next call connects again. The log says once that a consumer has lost Redis and
+//! once that Redis is back, and nothing if a connection broke and was made again at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,24 +13,26 @@ use redis::{
 };
 use tokio::time::Instant;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The first and the longest pause after a failed call.
+const PAUSE_FIRST: Duration = Duration::from_millis(20);
+const PAUSE_LONGEST: Duration = Duration::from_secs(1);
 
 pub(super) struct ReconnectingConnection {
     client: Client,
     queue: &'static str,
-    /// For connecting, and beyond the time a call itself may block.
+    /// For connecting, and for a reply besides the time that the call itself may block.
     answer_within: Duration,
     block: Duration,
     connection: Option<MultiplexedConnection>,
     connected_at: Instant,
     pause: Duration,
-    failed_once: bool,
-    down: bool,
-    lines_down: Arc<AtomicUsize>,
+    has_failed_once: bool,
+    is_broken: bool,
+    /// How many connections of this process's consumers are broken.
+    broken: Arc<AtomicUsize>,
 }
 
-/// What can be asked over a line.
+/// A call to Redis.
 #[derive(Clone, Copy)]
 pub(super) enum RedisCall<'a> {
     Command(&'a Cmd),
@@ -41,7 +41,7 @@ pub(super) enum RedisCall<'a> {
 }
 
 impl RedisCall<'_> {
-    pub(super) async fn put<T: FromRedisValue>(
+    pub(super) async fn query<T: FromRedisValue>(
         self,
         connection: &mut MultiplexedConnection,
     ) -> RedisResult<T> {
@@ -53,14 +53,14 @@ impl RedisCall<'_> {
     }
 }
 
-/// Why there was no answer.
+/// Why a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallError {
     /// The stream or its group is gone: Redis was emptied.
     NoGroup,
-    /// Redis answered with an error. The line has waited already.
+    /// Redis answered with an error. The pause is over already.
     Refused,
-    /// Redis is away. The line has waited already.
+    /// Redis did not answer. The pause is over already.
     Away,
 }
 
@@ -69,7 +69,7 @@ impl ReconnectingConnection {
         client: Client,
         queue: &'static str,
         answer_within: Duration,
-        lines_down: Arc<AtomicUsize>,
+        broken: Arc<AtomicUsize>,
     ) -> Self {
         Self {
             client,
@@ -78,43 +78,43 @@ impl ReconnectingConnection {
             block: Duration::ZERO,
             connection: None,
             connected_at: Instant::now(),
-            pause: FIRST_PAUSE,
-            failed_once: false,
-            down: false,
-            lines_down,
+            pause: PAUSE_FIRST,
+            has_failed_once: false,
+            is_broken: false,
+            broken,
         }
     }
 
-    /// A line whose calls may block in Redis for this long.
+    /// The same, for calls that may block in Redis for this long.
     pub(super) fn blocking(mut self, block: Duration) -> Self {
         self.block = block;
         self
     }
 
-    /// Whether the next call will have to connect first.
+    /// Whether the next call has to connect first.
     pub(super) fn is_closed(&self) -> bool {
         self.connection.is_none()
     }
 
-    pub(super) async fn ask<T: FromRedisValue>(
+    pub(super) async fn call<T: FromRedisValue>(
         &mut self,
-        question: RedisCall<'_>,
+        call: RedisCall<'_>,
     ) -> Result<T, CallError> {
-        match self.try_ask(question).await {
-            Ok(answer) => {
-                self.note_up();
-                Ok(answer)
+        match self.try_call(call).await {
+            Ok(reply) => {
+                self.note_success();
+                Ok(reply)
             }
-            // A read that was blocked when the stream vanished ends as UNBLOCKED.
+            // If the stream is deleted during a blocking read, the read ends as UNBLOCKED.
             Err(error) if matches!(error.code(), Some("NOGROUP" | "UNBLOCKED")) => {
-                self.note_up();
+                self.note_success();
                 Err(CallError::NoGroup)
             }
             Err(error) => {
                 self.connection = None;
-                self.note_down(&error);
+                self.note_failure(&error);
                 tokio::time::sleep(self.pause).await;
-                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                self.pause = (self.pause * 2).min(PAUSE_LONGEST);
                 Err(if error.is_io_error() {
                     CallError::Away
                 } else {
@@ -124,7 +124,7 @@ impl ReconnectingConnection {
         }
     }
 
-    async fn try_ask<T: FromRedisValue>(&mut self, question: RedisCall<'_>) -> RedisResult<T> {
+    async fn try_call<T: FromRedisValue>(&mut self, call: RedisCall<'_>) -> RedisResult<T> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => {
@@ -139,33 +139,33 @@ impl ReconnectingConnection {
                 )
             }
         };
-        question.put(connection).await
+        call.query(connection).await
     }
 
-    fn note_up(&mut self) {
-        // Where a new connection answers some things and refuses others, it is made again
-        // and again.
+    fn note_success(&mut self) {
+        // Only a connection that has lasted resets the pause: if Redis answers some calls and
+        // refuses others, each refused call makes a new connection.
         if self.connected_at.elapsed() > self.pause {
-            self.pause = FIRST_PAUSE;
+            self.pause = PAUSE_FIRST;
         }
-        self.failed_once = false;
-        if self.down {
-            self.down = false;
-            if self.lines_down.fetch_sub(1, Ordering::Relaxed) == 1 {
+        self.has_failed_once = false;
+        if self.is_broken {
+            self.is_broken = false;
+            if self.broken.fetch_sub(1, Ordering::Relaxed) == 1 {
                 let queue = self.queue;
                 tracing::info!(queue, "The queue has Redis back");
             }
         }
     }
 
-    fn note_down(&mut self, error: &RedisError) {
-        if !self.failed_once {
-            self.failed_once = true;
-        } else if !self.down {
-            self.down = true;
-            if self.lines_down.fetch_add(1, Ordering::Relaxed) == 0 {
+    fn note_failure(&mut self, error: &RedisError) {
+        if !self.has_failed_once {
+            self.has_failed_once = true;
+        } else if !self.is_broken {
+            self.is_broken = true;
+            if self.broken.fetch_add(1, Ordering::Relaxed) == 0 {
                 let queue = self.queue;
-                // Redis' errors repeat their source in their own words.
+                // Without the source: Redis' errors repeat it in their own text.
                 tracing::warn!(queue, "The queue lost Redis and keeps trying: {error}");
             }
         }
@@ -174,8 +174,8 @@ impl ReconnectingConnection {
 
 impl Drop for ReconnectingConnection {
     fn drop(&mut self) {
-        if self.down {
-            self.lines_down.fetch_sub(1, Ordering::Relaxed);
+        if self.is_broken {
+            self.broken.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -1,47 +1,46 @@
-//! Lanes in Redis: what keeps one organization's backlog from standing before
-//! another's single job.
+//! Fairness in Redis: a job does not wait for the whole backlog of another fairness key.
 //!
-//! Of each lane a *window* of jobs is in the stream at the most. What is beyond it
-//! waits in the lane's *overflow*, a list, and is let in as the lane's jobs leave the
-//! stream. So whoever comes waits behind a window of each busy lane, whatever waits
-//! behind those. Every way in and out of the stream leads through the scripts here,
-//! which count: a count says how many entries of its lane the stream holds. Entries
-//! carry their lane, so that what nobody can decode is counted too; entries without
-//! one (an older process pushed them) are nobody's.
+//! The stream contains at most a *quota* of jobs of each key. Further jobs wait in the key's
+//! *backlog*, a list, and move to the stream when jobs of the key leave it. So a new job
+//! waits for at most a quota of each busy key. Only the scripts in this file add to the
+//! stream and delete from it, and they count the entries of each key. Entries carry their
+//! key, so that an entry that cannot be decoded is counted too; entries without a key, which
+//! an older process pushed, are not counted.
 //!
-//! Redis may lose keys, and older processes do not count. [`MEND`] puts it right.
+//! Redis may lose keys, and older processes do not count. [`REPAIR`] corrects the counts.
 //!
-//! While a lane overflows it has a *floor*: the push time of the job of it that left
-//! the stream last. What waits of the lane was pushed later, give or take what runs
-//! at the same time. The floor goes when the lane is empty, or when a job has
-//! left that was pushed after the last one that had to wait.
+//! While a key has a backlog it has a *low watermark*: the push time of its job that left the
+//! stream last. Its waiting jobs were pushed later, except for those that run at the same
+//! time. The watermark is deleted when the key has no jobs, or when a job left that was
+//! pushed after the last one that had to wait in the backlog.
 //!
-//! The names of overflows are made in the scripts. Redis Cluster allows that, because
-//! they share the hash tag, and so the slot, of the keys that are handed in.
+//! The scripts compute the names of the backlogs. Redis Cluster allows that, because the
+//! names share the hash tag, and so the slot, of the given keys.
 
 use std::sync::LazyLock;
 
 use redis::Script;
 
-/// What the scripts share. `KEYS`: stream, counts, floors, the beginning of overflows'
-/// names. `ARGV`: now in ms, the window.
+/// The common part of the scripts. `KEYS`: stream, counts, watermarks, the prefix of the
+/// backlogs' names. `ARGV`: now in ms, the quota.
 ///
-/// What needs memory after something has been taken away is called in a way that
-/// cannot end the script: Redis refuses such calls when it is full.
+/// After something was removed, calls that need memory are made with `pcall`: a full Redis
+/// refuses them, and that must not end the script.
 const COMMON: &str = r"
-local stream, counts, floors, overflow = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local now, window = ARGV[1], tonumber(ARGV[2])
+local stream, counts, watermarks, backlog = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local now, quota = ARGV[1], tonumber(ARGV[2])
 
-local function add(call, name, job, at, tries, let_in)
+-- Adds an entry to the stream. `moved_at` is set if the job comes from the backlog.
+local function add(call, name, job, at, tries, moved_at)
     local id
-    if name ~= '' and tries == '0' and not let_in then
+    if name ~= '' and tries == '0' and not moved_at then
         id = call('XADD', stream, '*', 'j', job, 'at', at, 'l', name)
     elseif name ~= '' and tries == '0' then
-        id = call('XADD', stream, '*', 'j', job, 'at', at, 'l', name, 'in', let_in)
+        id = call('XADD', stream, '*', 'j', job, 'at', at, 'l', name, 'in', moved_at)
     else
         local entry = {'XADD', stream, '*', 'j', job, 'at', at, 'n', tries}
         if name ~= '' then entry[#entry + 1] = 'l'; entry[#entry + 1] = name end
-        if let_in then entry[#entry + 1] = 'in'; entry[#entry + 1] = let_in end
+        if moved_at then entry[#entry + 1] = 'in'; entry[#entry + 1] = moved_at end
         id = call(unpack(entry))
     end
     return type(id) == 'string'
@@ -51,12 +50,13 @@ local function count_of(name)
     return tonumber(redis.call('HGET', counts, name) or 0)
 end
 
--- Sets a lane's count to `count` and what may be let in of what waits, and its floor
--- to `at`. Answers the count. `at` is nil where none of the lane's jobs has left.
-local function let_in(name, count, at)
-    local list, free = overflow .. name, window - count
+-- Moves jobs of a key from its backlog to the stream, as many as its quota allows, and
+-- sets its count, which is `count` before, and its watermark. `at` is the push time of the
+-- last job that left the stream, or nil if none left now. Returns the count.
+local function move_backlog(name, count, at)
+    local list, free = backlog .. name, quota - count
     local waiting = {}
-    -- One more than may come in tells whether any stays behind.
+    -- One job more than may move, to see whether any stays in the backlog.
     if free > 0 then waiting = redis.call('LRANGE', list, 0, free) end
     local moved, last = 0, nil
     for i = 1, math.min(#waiting, free) do
@@ -72,62 +72,63 @@ local function let_in(name, count, at)
         redis.pcall('HSET', counts, name, count)
     end
     if #waiting > moved or free <= 0 and redis.call('EXISTS', list) == 1 then
-        if at then redis.pcall('HSET', floors, name, at) end
+        if at then redis.pcall('HSET', watermarks, name, at) end
         return count
     end
-    local floor = redis.call('HGET', floors, name)
-    if floor then
-        local till = last or string.match(floor, '/(%d+)$')
-        at = at or string.match(floor, '^%d+')
-        if count == 0 or not till or tonumber(at) > tonumber(till) then
-            redis.call('HDEL', floors, name)
+    local watermark = redis.call('HGET', watermarks, name)
+    if watermark then
+        local last_moved = last or string.match(watermark, '/(%d+)$')
+        at = at or string.match(watermark, '^%d+')
+        if count == 0 or not last_moved or tonumber(at) > tonumber(last_moved) then
+            redis.call('HDEL', watermarks, name)
         else
-            redis.pcall('HSET', floors, name, at .. '/' .. till)
+            redis.pcall('HSET', watermarks, name, at .. '/' .. last_moved)
         end
     end
     return count
 end
 
-local lanes = {}
+local pushed = {}
 
--- Lets a job in, or leaves it to wait behind its lane's others.
-local function admit(name, job, tries)
+-- Adds a job to the stream, or to the end of its key's backlog.
+local function push(name, job, tries)
     if name == '' then
         add(redis.call, name, job, now, tries)
         return
     end
-    local lane = lanes[name]
-    if not lane then
-        lane = {
+    local key = pushed[name]
+    if not key then
+        key = {
             count = count_of(name), added = 0,
-            waits = redis.call('EXISTS', overflow .. name) == 1,
+            has_backlog = redis.call('EXISTS', backlog .. name) == 1,
         }
-        lanes[name] = lane
+        pushed[name] = key
     end
-    if not lane.waits and lane.count + lane.added < window then
+    if not key.has_backlog and key.count + key.added < quota then
         add(redis.call, name, job, now, tries)
-        lane.added = lane.added + 1
+        key.added = key.added + 1
     else
-        redis.call('RPUSH', overflow .. name, now .. ':' .. tries .. ':' .. job)
-        lane.waits = true
+        redis.call('RPUSH', backlog .. name, now .. ':' .. tries .. ':' .. job)
+        key.has_backlog = true
     end
 end
 
-local function settle()
-    for name, lane in pairs(lanes) do
-        if not lane.waits then
-            redis.call('HSET', counts, name, lane.count + lane.added)
+-- Saves the counts and watermarks of the keys that were pushed to.
+local function save_pushed()
+    for name, key in pairs(pushed) do
+        if not key.has_backlog then
+            redis.call('HSET', counts, name, key.count + key.added)
         else
-            if redis.call('HEXISTS', floors, name) == 0 then
-                -- Everything of the lane was pushed after the first entry there is.
+            if redis.call('HEXISTS', watermarks, name) == 0 then
+                -- All jobs of the key were pushed after the first entry of the stream.
                 local first = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
                 local at = '0'
                 for i = 1, first and #first[2] or 0, 2 do
                     if first[2][i] == 'at' then at = first[2][i + 1] end
                 end
-                redis.call('HSET', floors, name, at)
+                redis.call('HSET', watermarks, name, at)
             end
-            let_in(name, lane.count + lane.added, nil)
+            move_backlog(name, key.count + key.added, nil)
         end
     end
 end
@@ -137,19 +138,19 @@ fn script(body: &str) -> Script {
     Script::new(&format!("{COMMON}{body}"))
 }
 
-/// Pushes jobs: `ARGV` goes on with lane and job, again and again.
+/// Pushes jobs. `ARGV` continues with the key and the job of each.
 pub(super) static PUSH: LazyLock<Script> = LazyLock::new(|| {
     script(
         r"
-for i = 3, #ARGV, 2 do admit(ARGV[i], ARGV[i + 1], '0') end
-settle()
+for i = 3, #ARGV, 2 do push(ARGV[i], ARGV[i + 1], '0') end
+save_pushed()
 return 1",
     )
 });
 
-/// Lets due jobs in and says how many were due. `KEYS` goes on with the delayed jobs,
-/// `ARGV` with how many at the most. Their push time is now, so that what was pushed
-/// last is last in its lane.
+/// Pushes due delayed jobs and returns how many. `KEYS` continues with the delayed jobs,
+/// `ARGV` with the most jobs to push. Their push time is now, so that the jobs of a key are
+/// in the order of their push times.
 pub(super) static PROMOTE: LazyLock<Script> = LazyLock::new(|| {
     script(
         r"
@@ -157,24 +158,24 @@ local due = redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', now, 'LIMIT', 0, ARGV[3
 for _, member in ipairs(due) do
     local colon = string.find(member, ':', 1, true)
     local tries, name = string.match(string.sub(member, 1, colon - 1), '^(%d+)/?(.*)$')
-    admit(name, string.sub(member, colon + 1), tries)
+    push(name, string.sub(member, colon + 1), tries)
     redis.call('ZREM', KEYS[5], member)
 end
-settle()
+save_pushed()
 return #due",
     )
 });
 
-/// Ends jobs. `KEYS` goes on with the delayed and the dead jobs, `ARGV` with the group
-/// and the number of dead jobs to keep, then with what follows from each ending:
-/// - `again`, lane, job, push time, tries: back to the stream, at once;
-/// - `later`, member, due time: to the delayed jobs;
-/// - `dead`, entry: to the dead jobs;
-/// - `gone`, how many lanes, for each its name, its newest push time and its number of
-///   ids, then all ids: out of the stream. This comes last.
+/// Ends jobs. `KEYS` continues with the delayed and the dead jobs, `ARGV` with the group and
+/// the number of dead jobs to keep, then with what to do:
+/// - `again`, key, job, push time, tries: add the job to the stream again;
+/// - `later`, member, due time: add it to the delayed jobs;
+/// - `dead`, entry: add it to the dead jobs;
+/// - `gone`, how many keys, for each its name, its newest push time and its number of ids,
+///   then all ids: delete these entries from the stream. This comes last.
 ///
-/// Done twice it does no harm: at worst a job is handed back twice. Only entries that
-/// were there are taken off the count.
+/// To run it twice is harmless: at worst a job is pushed twice. Only entries that were in the
+/// stream are subtracted from the count.
 pub(super) static END: LazyLock<Script> = LazyLock::new(|| {
     script(
         r"
@@ -189,7 +190,7 @@ while ARGV[i] do
             local name, last = ARGV[record], first + tonumber(ARGV[record + 2]) - 1
             local gone = redis.call('XDEL', stream, unpack(ARGV, first, last))
             if gone > 0 and name ~= '' then
-                let_in(name, math.max(count_of(name) - gone, 0), ARGV[record + 1])
+                move_backlog(name, math.max(count_of(name) - gone, 0), ARGV[record + 1])
             end
             first = last + 1
         end
@@ -212,11 +213,11 @@ return 1",
     )
 });
 
-/// Counts the stream anew where the counts do not add up to it, and lets in what waits
-/// and may. `KEYS` goes on with a mark, `ARGV` with how many ms the mark keeps others
-/// from doing it too, and how long a stream may be to be counted. A lane that
-/// overflows unknown to everybody is pushed anew by the relay, and known with that.
-pub(super) static MEND: LazyLock<Script> = LazyLock::new(|| {
+/// Counts the stream again if the counts do not add up to its length, and moves what the
+/// quotas allow from the backlogs. `KEYS` continues with a mark, `ARGV` with how many ms the
+/// mark keeps other consumers from doing the same, and the longest stream that is counted. A
+/// backlog whose watermark was lost is found when the relay pushes a job of its key.
+pub(super) static REPAIR: LazyLock<Script> = LazyLock::new(|| {
     script(
         r"
 if not redis.call('SET', KEYS[5], 1, 'NX', 'PX', ARGV[3]) then return 0 end
@@ -239,8 +240,8 @@ if counted ~= length and length <= tonumber(ARGV[4]) then
     redis.call('DEL', counts)
     for name, count in pairs(found) do redis.call('HSET', counts, name, count) end
 end
-for _, name in ipairs(redis.call('HKEYS', floors)) do
-    let_in(name, count_of(name), nil)
+for _, name in ipairs(redis.call('HKEYS', watermarks)) do
+    move_backlog(name, count_of(name), nil)
 end
 return 1",
     )

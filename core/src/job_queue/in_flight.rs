@@ -1,23 +1,23 @@
-//! The desk of one consumer: the jobs it has fetched and not yet acknowledged,
-//! and what is to be told of them. The fetcher lays jobs on it, the worker takes
-//! them and says how they ended, the acknowledger clears them away. It knows
-//! nothing of Redis and never waits while it holds its lock.
+//! One consumer, and its jobs in flight: fetched and not acknowledged. The fetcher pushes
+//! jobs, the worker takes them and reports how they ended, the acknowledger releases them.
+//! [`InFlight`] knows nothing of Redis and never waits while it holds its lock.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicI64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicI64;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::connection::ReconnectingConnection;
 use super::fair_scheduler::FairScheduler;
 use super::{Capacity, FairnessKey, Job, JobEnd, Queue, QueueSettings};
 
-/// The most jobs a desk keeps, beyond its room, of lanes that have their share of the
-/// worker: enough for the windows of many, since others' jobs lie behind them.
+/// The most jobs beyond `in_flight_max`, of keys that have their share of the slots. Enough
+/// for the quotas of many keys, since jobs of other keys come after them in the stream.
 const HELD_BACK_MAX: usize = 20_000;
 
 /// One consumer of a queue: what its tasks and its worker share.
@@ -25,25 +25,31 @@ const HELD_BACK_MAX: usize = 20_000;
 pub(super) struct Consumer<J> {
     pub(super) queue: Queue<J>,
     pub(super) name: String,
-    pub(super) desk: InFlight<J>,
-    /// The fetcher's connection, as Redis names it: 0 while there is none.
+    pub(super) in_flight: InFlight<J>,
+    /// The id that Redis gave to the fetcher's connection. 0 if there is none.
     pub(super) fetcher_id: AtomicI64,
-    /// How many of its connections are broken now, so that only the first and
-    /// the last are worth a line in the log.
-    pub(super) lines_down: Arc<AtomicUsize>,
 }
 
 impl<J> Consumer<J> {
-    /// Notes how a job ended, and decides what that means in the queue.
+    /// A connection for one of the consumer's tasks.
+    pub(super) fn connection(&self) -> ReconnectingConnection {
+        self.queue.reconnecting()
+    }
+
+    /// Notes how a job ended, and decides what the queue does with it.
     pub(super) fn end(&self, id: EntryId, result: Result<JobEnd, String>) {
         let settings = self.queue.settings();
-        let attempts = self.desk.attempts(id);
+        let attempts = self.in_flight.attempts(id);
         let (after, reason) = match result {
-            Ok(JobEnd::Done) => return self.desk.end(id, JobOutcome::Done),
+            Ok(JobEnd::Done) => return self.in_flight.end(id, JobOutcome::Done),
             Ok(JobEnd::Snooze(after)) => {
-                return self.desk.end(id, JobOutcome::Later { after, attempts });
+                return self
+                    .in_flight
+                    .end(id, JobOutcome::Later { after, attempts });
             }
-            Ok(JobEnd::Dead { reason }) => return self.desk.end(id, JobOutcome::Dead { reason }),
+            Ok(JobEnd::Dead { reason }) => {
+                return self.in_flight.end(id, JobOutcome::Dead { reason });
+            }
             Ok(JobEnd::Retry { after, reason }) => (after, reason),
             Err(reason) => {
                 let queue = self.queue.name();
@@ -52,37 +58,33 @@ impl<J> Consumer<J> {
             }
         };
         let attempts = attempts.saturating_add(1);
-        self.desk.end(
-            id,
-            if attempts >= settings.attempts_max {
-                let reason = format!("failed {attempts} times, at last: {reason}");
-                JobOutcome::Dead { reason }
-            } else {
-                JobOutcome::Later { after, attempts }
-            },
-        );
+        let outcome = if attempts >= settings.attempts_max {
+            let reason = format!("failed {attempts} times, at last: {reason}");
+            JobOutcome::Dead { reason }
+        } else {
+            JobOutcome::Later { after, attempts }
+        };
+        self.in_flight.end(id, outcome);
     }
 
-    /// Stops fetching, gives back what was not started, and waits (bounded) until
-    /// everything that ended is acknowledged and the consumer has left the group.
+    /// Stops fetching, gives back the jobs that were not started, and waits until all others
+    /// are acknowledged and the consumer is removed from the group, for a limited time.
     pub(super) async fn close(&self) {
-        self.desk.stop();
+        self.in_flight.stop();
         let within = self.queue.settings().close_within;
-        if tokio::time::timeout(within, self.desk.left())
-            .await
-            .is_err()
-        {
+        let closed = tokio::time::timeout(within, self.in_flight.closed());
+        if closed.await.is_err() {
             let queue = self.queue.name();
             tracing::warn!(
                 queue,
-                "Stopped without having acknowledged every job: some will run again"
+                "Stopped before every job was acknowledged: some will run again"
             );
         }
     }
 }
 
-/// Doubles from the first wait to the longest. The jitter (up to a quarter off)
-/// comes from the entry's id: jobs that failed together do not return together.
+/// Doubles from the first wait to the longest. The jitter (up to a quarter off) is computed
+/// from the entry's id, so that jobs that failed together are not retried together.
 fn backoff(settings: &QueueSettings, attempts: u32, id: EntryId) -> Duration {
     let doubled = settings
         .retry_first
@@ -93,7 +95,7 @@ fn backoff(settings: &QueueSettings, attempts: u32, id: EntryId) -> Duration {
     doubled.min(settings.retry_longest) * (1000 - per_mille) / 1000
 }
 
-/// The id of an entry of the stream.
+/// The id of a stream entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct EntryId(u64, u64);
 
@@ -110,19 +112,19 @@ impl fmt::Display for EntryId {
     }
 }
 
-/// An entry as it lies in the stream.
+/// An entry of the stream.
 #[derive(Debug, Clone)]
 pub(super) struct StreamEntry {
     pub(super) id: EntryId,
     pub(super) payload: Vec<u8>,
     pub(super) attempts: u32,
-    /// The lane in whose count it is, if in any.
-    pub(super) lane: Option<FairnessKey>,
+    /// The fairness key in whose count it is. `None` if it is in none.
+    pub(super) key: Option<FairnessKey>,
     /// When it was pushed, in ms.
     pub(super) at_ms: i64,
 }
 
-/// A job that waits for the worker to start it.
+/// A job that is ready to start.
 #[derive(Debug)]
 pub(super) struct Fetched<J> {
     pub(super) id: EntryId,
@@ -130,49 +132,55 @@ pub(super) struct Fetched<J> {
     pub(super) attempts: u32,
 }
 
-/// What becomes of an entry. `Again` is a job that was never started.
+/// What the queue does with an entry.
 #[derive(Debug, Clone)]
 pub(super) enum JobOutcome {
     Done,
-    Again,
-    Later { after: Duration, attempts: u32 },
-    Dead { reason: String },
+    /// It was not started and goes back to the stream.
+    Return,
+    Later {
+        after: Duration,
+        attempts: u32,
+    },
+    Dead {
+        reason: String,
+    },
 }
 
 #[derive(Debug)]
 pub(super) struct InFlight<J> {
-    room: usize,
+    max: usize,
     state: Mutex<InFlightState<J>>,
-    room_changed: Notify,
-    something_ended: Notify,
-    stop_asked: Notify,
-    has_left: Notify,
+    capacity_changed: Notify,
+    job_ended: Notify,
+    stop_requested: Notify,
+    closed: Notify,
 }
 
 #[derive(Debug)]
 struct InFlightState<J> {
-    shares: FairScheduler<Fetched<J>>,
-    /// Everything fetched and not acknowledged: waiting, running or just ended.
+    scheduler: FairScheduler<Fetched<J>>,
+    /// All jobs that were fetched and are not acknowledged: ready, running or ended.
     held: HashMap<EntryId, HeldEntry>,
     ended: Vec<(EntryId, JobOutcome)>,
     worker: Option<Waker>,
-    stopping: bool,
-    fetcher_gone: bool,
-    left: bool,
+    is_stopping: bool,
+    has_fetcher_stopped: bool,
+    is_closed: bool,
 }
 
 #[derive(Debug)]
 struct HeldEntry {
     entry: StreamEntry,
-    /// The lane whose slot it has, while it runs.
-    runs_in: Option<FairnessKey>,
+    /// The fairness key whose slot it uses while it runs.
+    slot_of: Option<FairnessKey>,
 }
 
 impl From<StreamEntry> for HeldEntry {
     fn from(entry: StreamEntry) -> Self {
         Self {
             entry,
-            runs_in: None,
+            slot_of: None,
         }
     }
 }
@@ -180,8 +188,8 @@ impl From<StreamEntry> for HeldEntry {
 impl<J> InFlightState<J> {
     fn free_slot(&mut self, id: EntryId) {
         let held = self.held.get_mut(&id);
-        if let Some(lane) = held.and_then(|held| held.runs_in.take()) {
-            self.shares.end(lane);
+        if let Some(key) = held.and_then(|held| held.slot_of.take()) {
+            self.scheduler.end(key);
         }
     }
 }
@@ -189,20 +197,20 @@ impl<J> InFlightState<J> {
 impl<J> InFlight<J> {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
-            room: capacity.room.max(1),
+            max: capacity.in_flight_max.max(1),
             state: Mutex::new(InFlightState {
-                shares: FairScheduler::new(capacity.slots),
+                scheduler: FairScheduler::new(capacity.slots),
                 held: HashMap::new(),
                 ended: Vec::new(),
                 worker: None,
-                stopping: false,
-                fetcher_gone: false,
-                left: false,
+                is_stopping: false,
+                has_fetcher_stopped: false,
+                is_closed: false,
             }),
-            room_changed: Notify::new(),
-            something_ended: Notify::new(),
-            stop_asked: Notify::new(),
-            has_left: Notify::new(),
+            capacity_changed: Notify::new(),
+            job_ended: Notify::new(),
+            stop_requested: Notify::new(),
+            closed: Notify::new(),
         }
     }
 
@@ -210,28 +218,28 @@ impl<J> InFlight<J> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until fetching is worth while and tells for how many jobs there is
-    /// room; `None` once the desk is being closed. While the worker still has jobs
-    /// to start, room gathers to a quarter of the desk, so that a busy queue is
-    /// read in batches; a worker with nothing to start is served at once. Jobs whose
-    /// lane has its share take up no room: behind them lie those of others.
-    pub(super) async fn room(&self) -> Option<usize> {
+    /// Waits until jobs should be fetched, and returns how many. `None` once it is stopping.
+    ///
+    /// A worker without a job to start fetches at once. Otherwise it waits until a quarter of
+    /// its capacity is free, so that a busy queue is read in batches. Jobs whose key has its
+    /// share of the slots do not count: jobs of other keys come after them in the stream.
+    pub(super) async fn free_capacity(&self) -> Option<usize> {
         loop {
             {
                 let state = self.state();
-                if state.stopping {
+                if state.is_stopping {
                     return None;
                 }
-                let held_back = state.shares.held_back();
-                let in_hand = state.held.len() - held_back.min(state.held.len());
-                let startable = state.shares.waiting() - held_back;
-                let most = (self.room + HELD_BACK_MAX).saturating_sub(state.held.len());
-                let free = self.room.saturating_sub(in_hand).min(most);
-                if free > 0 && (startable == 0 || free * 4 >= self.room) {
+                let held_back = state.scheduler.held_back();
+                let counted = state.held.len() - held_back.min(state.held.len());
+                let startable = state.scheduler.waiting() - held_back;
+                let most = (self.max + HELD_BACK_MAX).saturating_sub(state.held.len());
+                let free = self.max.saturating_sub(counted).min(most);
+                if free > 0 && (startable == 0 || free * 4 >= self.max) {
                     return Some(free);
                 }
             }
-            self.room_changed.notified().await;
+            self.capacity_changed.notified().await;
         }
     }
 
@@ -239,13 +247,13 @@ impl<J> InFlight<J> {
         self.state().held.contains_key(&id)
     }
 
-    /// The ids of everything held, whose leases are to be renewed.
+    /// The ids of all jobs in flight, whose leases are to be renewed.
     pub(super) fn held(&self) -> Vec<EntryId> {
         self.state().held.keys().copied().collect()
     }
 
-    /// Lays fetched jobs on the desk, or marks them to go back if it is closing.
-    pub(super) fn lay(&self, jobs: Vec<(StreamEntry, J)>)
+    /// Adds fetched jobs. If it is stopping, they go back to the stream.
+    pub(super) fn push(&self, jobs: Vec<(StreamEntry, J)>)
     where
         J: Job,
     {
@@ -253,15 +261,15 @@ impl<J> InFlight<J> {
         for (entry, job) in jobs {
             let (id, attempts) = (entry.id, entry.attempts);
             state.held.insert(id, entry.into());
-            if state.stopping {
-                state.ended.push((id, JobOutcome::Again));
+            if state.is_stopping {
+                state.ended.push((id, JobOutcome::Return));
             } else {
-                let lane = job.lane();
-                state.shares.wait(lane, Fetched { id, job, attempts });
+                let key = job.fairness_key();
+                state.scheduler.wait(key, Fetched { id, job, attempts });
             }
         }
-        if state.stopping {
-            self.something_ended.notify_one();
+        if state.is_stopping {
+            self.job_ended.notify_one();
         }
         let worker = state.worker.take();
         drop(state);
@@ -270,27 +278,28 @@ impl<J> InFlight<J> {
         }
     }
 
-    /// Lays an entry on the desk that no worker shall see.
-    pub(super) fn lay_dead(&self, entry: StreamEntry, reason: String) {
+    /// Adds an entry that no worker can run, as dead.
+    pub(super) fn push_dead(&self, entry: StreamEntry, reason: String) {
         let id = entry.id;
         self.state().held.insert(id, entry.into());
         self.end(id, JobOutcome::Dead { reason });
     }
 
-    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Fetched<J>>
+    /// The next job to start.
+    pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Fetched<J>>
     where
         J: Job,
     {
         let mut state = self.state();
-        let Some(fetched) = state.shares.start_next() else {
+        let Some(fetched) = state.scheduler.start_next() else {
             state.worker = Some(cx.waker().clone());
             return Poll::Pending;
         };
         if let Some(held) = state.held.get_mut(&fetched.id) {
-            held.runs_in = Some(fetched.job.lane());
+            held.slot_of = Some(fetched.job.fairness_key());
         }
-        if state.shares.waiting() == state.shares.held_back() {
-            self.room_changed.notify_one();
+        if state.scheduler.waiting() == state.scheduler.held_back() {
+            self.capacity_changed.notify_one();
         }
         Poll::Ready(fetched)
     }
@@ -300,18 +309,18 @@ impl<J> InFlight<J> {
         state.held.get(&id).map_or(0, |held| held.entry.attempts)
     }
 
-    /// Frees the job's slot too. The worker need not be woken for that: it polls when
-    /// the job's future, which is about to be ready, is.
-    fn end(&self, id: EntryId, ending: JobOutcome) {
+    /// Notes that a job ended, and frees its slot. The worker needs no wake-up for that: it
+    /// polls when the job's future, which is about to be ready, is.
+    fn end(&self, id: EntryId, outcome: JobOutcome) {
         let mut state = self.state();
         state.free_slot(id);
-        state.ended.push((id, ending));
+        state.ended.push((id, outcome));
         drop(state);
-        self.something_ended.notify_one();
+        self.job_ended.notify_one();
     }
 
-    /// Waits until jobs have ended and takes them, up to `max`. They stay held
-    /// until [`InFlight::let_go`], so that their leases last until then.
+    /// Waits until jobs have ended and returns up to `max` of them. They stay in flight until
+    /// [`InFlight::release`], so that their leases are renewed until then.
     pub(super) async fn ended(&self, max: usize) -> Vec<(StreamEntry, JobOutcome)> {
         loop {
             {
@@ -325,65 +334,67 @@ impl<J> InFlight<J> {
                         .collect();
                 }
             }
-            self.something_ended.notified().await;
+            self.job_ended.notified().await;
         }
     }
 
-    /// Forgets jobs: acknowledged ones, or abandoned ones.
-    pub(super) fn let_go(&self, ids: &[EntryId]) {
+    /// Removes jobs that were acknowledged or abandoned.
+    pub(super) fn release(&self, ids: &[EntryId]) {
         let mut state = self.state();
         for id in ids {
             state.free_slot(*id);
             state.held.remove(id);
         }
         drop(state);
-        self.room_changed.notify_one();
+        self.capacity_changed.notify_one();
     }
 
-    /// Asks for no more jobs and marks those not started to go back.
+    /// Stops fetching. Jobs that were not started go back to the stream.
     pub(super) fn stop(&self) {
         let mut state = self.state();
-        state.stopping = true;
-        let unstarted = state.shares.drain();
-        let unstarted = unstarted.into_iter().map(|job| (job.id, JobOutcome::Again));
+        state.is_stopping = true;
+        let unstarted = state.scheduler.drain();
+        let unstarted = unstarted
+            .into_iter()
+            .map(|job| (job.id, JobOutcome::Return));
         state.ended.extend(unstarted);
         drop(state);
-        self.room_changed.notify_one();
-        self.something_ended.notify_one();
-        self.stop_asked.notify_one();
+        self.capacity_changed.notify_one();
+        self.job_ended.notify_one();
+        self.stop_requested.notify_one();
     }
 
-    /// Completes when [`InFlight::stop`] has been called (for its one listener).
-    pub(super) async fn stop_asked(&self) {
-        self.stop_asked.notified().await;
+    /// Completes when [`InFlight::stop`] was called. For one listener.
+    pub(super) async fn stop_requested(&self) {
+        self.stop_requested.notified().await;
     }
 
     pub(super) fn is_stopping(&self) -> bool {
-        self.state().stopping
+        self.state().is_stopping
     }
 
-    pub(super) fn note_fetcher_gone(&self) {
-        self.state().fetcher_gone = true;
+    pub(super) fn mark_fetcher_stopped(&self) {
+        self.state().has_fetcher_stopped = true;
     }
 
-    pub(super) fn is_fetcher_gone(&self) -> bool {
-        self.state().fetcher_gone
+    pub(super) fn has_fetcher_stopped(&self) -> bool {
+        self.state().has_fetcher_stopped
     }
 
     /// Whether nothing is left to fetch, run or acknowledge.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn is_drained(&self) -> bool {
         let state = self.state();
-        state.fetcher_gone && state.held.is_empty()
+        state.has_fetcher_stopped && state.held.is_empty()
     }
 
-    pub(super) fn note_left(&self) {
-        self.state().left = true;
-        self.has_left.notify_one();
+    pub(super) fn mark_closed(&self) {
+        self.state().is_closed = true;
+        self.closed.notify_one();
     }
 
-    async fn left(&self) {
-        while !self.state().left {
-            self.has_left.notified().await;
+    async fn closed(&self) {
+        while !self.state().is_closed {
+            self.closed.notified().await;
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The keeper: all that happens by the clock. It renews the leases of what its
-//! consumer holds, moves due delayed jobs to the stream, mends the counts of
-//! lanes, removes consumers that are long gone, and sees to the departure of its own.
+//! Maintenance: what a consumer does at regular intervals. It renews the leases of its jobs,
+//! moves due delayed jobs to the stream, repairs the counts of fairness keys, and removes
+//! consumers that are gone. At the end it removes its own consumer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,81 +13,82 @@ use super::connection::{CallError, ReconnectingConnection, RedisCall};
 use super::in_flight::Consumer;
 use super::store::GROUP;
 
-/// How often, at the least, consumers that are long gone are looked for.
-const SWEEP_EVERY_MAX: Duration = Duration::from_secs(60);
-/// The pace while the consumer is leaving.
-const LEAVING_TICK: Duration = Duration::from_millis(10);
-/// The most leases renewed by one command.
+/// The longest interval between two removals of idle consumers.
+const REMOVE_IDLE_EVERY_MAX: Duration = Duration::from_secs(60);
+/// The interval while the consumer is closing.
+const CLOSING_TICK: Duration = Duration::from_millis(10);
+/// The most leases that one command renews.
 const RENEW_MAX: usize = 500;
-/// The most promotion calls in one tick; what is left waits for the next.
+/// The most promotion calls in one tick. The next tick moves what is left.
 const PROMOTE_CALLS_MAX: usize = 100;
 
-/// Runs until the consumer has left, or for ever.
+/// Runs until the consumer is closed.
 pub(super) async fn run<J: Job>(consumer: Arc<Consumer<J>>, is_shutting_down: impl Fn() -> bool) {
     let settings = consumer.queue.settings();
+    let in_flight = &consumer.in_flight;
     let renew_every = settings.lease / 3;
-    let sweep_every = settings.consumer_idle_max.min(SWEEP_EVERY_MAX);
+    let remove_every = settings.consumer_idle_max.min(REMOVE_IDLE_EVERY_MAX);
     let tick = settings
         .promote_every
         .min(renew_every)
-        .min(sweep_every)
-        .min(settings.mend_every);
-    let mut keeper = Keeper {
-        line: consumer.queue.line(&consumer.lines_down),
+        .min(remove_every)
+        .min(settings.repair_every);
+    let mut maintenance = Maintenance {
+        connection: consumer.connection(),
         consumer: &consumer,
     };
     let mut renew_at = Instant::now() + renew_every;
     let mut promote_at = Instant::now();
-    let mut mend_at = Instant::now() + settings.mend_every;
-    let mut sweep_at = Instant::now() + sweep_every;
+    let mut repair_at = Instant::now() + settings.repair_every;
+    let mut remove_at = Instant::now() + remove_every;
     loop {
-        if is_shutting_down() && !consumer.desk.is_stopping() {
-            consumer.desk.stop();
+        if is_shutting_down() && !in_flight.is_stopping() {
+            in_flight.stop();
         }
         let now = Instant::now();
-        // A failure is noted by the line, and the next tick tries again.
-        if renew_at <= now && keeper.renew().await.is_ok() {
+        // The connection logs a failure, and the next tick tries again.
+        if renew_at <= now && maintenance.renew().await.is_ok() {
             renew_at = now + renew_every;
         }
         if promote_at <= now {
             promote_at = now + settings.promote_every;
-            let _ = keeper.promote().await;
+            let _ = maintenance.promote().await;
         }
-        if mend_at <= now {
-            mend_at = now + settings.mend_every;
-            let _ = keeper.mend().await;
+        if repair_at <= now {
+            repair_at = now + settings.repair_every;
+            let _ = maintenance.repair().await;
         }
-        if sweep_at <= now {
-            sweep_at = now + sweep_every;
-            let _ = keeper.sweep(false).await;
+        if remove_at <= now {
+            remove_at = now + remove_every;
+            let _ = maintenance.remove_idle_consumers().await;
         }
-        if consumer.desk.is_stopping() {
-            if consumer.desk.is_settled() {
-                let _ = keeper.sweep(true).await;
-                consumer.desk.note_left();
+        if in_flight.is_stopping() {
+            if in_flight.is_drained() {
+                let _ = maintenance.remove_own_consumer().await;
+                in_flight.mark_closed();
                 return;
             }
-            if !consumer.desk.is_fetcher_gone() {
-                let _ = keeper.wake_fetcher().await;
+            if !in_flight.has_fetcher_stopped() {
+                let _ = maintenance.unblock_fetcher().await;
             }
-            tokio::time::sleep(LEAVING_TICK).await;
+            tokio::time::sleep(CLOSING_TICK).await;
         } else {
-            let _ = tokio::time::timeout(tick, consumer.desk.stop_asked()).await;
+            let _ = tokio::time::timeout(tick, in_flight.stop_requested()).await;
         }
     }
 }
 
-struct Keeper<'a, J> {
+struct Maintenance<'a, J> {
     consumer: &'a Consumer<J>,
-    line: ReconnectingConnection,
+    connection: ReconnectingConnection,
 }
 
-impl<J: Job> Keeper<'_, J> {
-    /// Claims for ourselves what is ours already, which resets the time after
-    /// which others may take it. What is acknowledged meanwhile is passed over.
+impl<J: Job> Maintenance<'_, J> {
+    /// Claims the jobs that the consumer has already, which resets the idle time after which
+    /// others may claim them. Redis ignores those that were acknowledged meanwhile.
     async fn renew(&mut self) -> Result<(), CallError> {
         let stream = &self.consumer.queue.keys().stream;
-        for ids in self.consumer.desk.held().chunks(RENEW_MAX) {
+        for ids in self.consumer.in_flight.held().chunks(RENEW_MAX) {
             let mut claim = redis::cmd("XCLAIM");
             claim.arg(stream).arg(GROUP).arg(&self.consumer.name).arg(0);
             for id in ids {
@@ -95,13 +96,13 @@ impl<J: Job> Keeper<'_, J> {
             }
             claim.arg("JUSTID");
             match self
-                .line
-                .ask::<redis::Value>(RedisCall::Command(&claim))
+                .connection
+                .call::<redis::Value>(RedisCall::Command(&claim))
                 .await
             {
-                // Nothing to renew; the fetcher makes the group anew.
+                // Without a group there are no leases. The fetcher creates it again.
                 Ok(_) | Err(CallError::NoGroup) => {}
-                Err(no_answer) => return Err(no_answer),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -111,7 +112,7 @@ impl<J: Job> Keeper<'_, J> {
         let max = self.consumer.queue.settings().promote_max;
         for _ in 0..PROMOTE_CALLS_MAX {
             let promote = self.consumer.queue.promote();
-            let moved: usize = self.line.ask(RedisCall::Script(&promote)).await?;
+            let moved: usize = self.connection.call(RedisCall::Script(&promote)).await?;
             if moved < max {
                 break;
             }
@@ -119,24 +120,31 @@ impl<J: Job> Keeper<'_, J> {
         Ok(())
     }
 
-    async fn mend(&mut self) -> Result<(), CallError> {
-        let mend = self.consumer.queue.mend();
-        self.line.ask(RedisCall::Script(&mend)).await
+    async fn repair(&mut self) -> Result<(), CallError> {
+        let repair = self.consumer.queue.repair();
+        self.connection.call(RedisCall::Script(&repair)).await
     }
 
-    async fn sweep(&mut self, leaving: bool) -> Result<(), CallError> {
-        let sweep = self.consumer.queue.sweep(&self.consumer.name, leaving);
-        self.line.ask(RedisCall::Script(&sweep)).await
+    async fn remove_idle_consumers(&mut self) -> Result<(), CallError> {
+        let consumer = self.consumer;
+        let remove = consumer.queue.remove_consumers(&consumer.name, false);
+        self.connection.call(RedisCall::Script(&remove)).await
     }
 
-    /// Ends the fetcher's blocking read, which would otherwise go on and might be
-    /// given jobs. Repeated at every tick, because it may miss by a hair.
-    async fn wake_fetcher(&mut self) -> Result<(), CallError> {
+    async fn remove_own_consumer(&mut self) -> Result<(), CallError> {
+        let consumer = self.consumer;
+        let remove = consumer.queue.remove_consumers(&consumer.name, true);
+        self.connection.call(RedisCall::Script(&remove)).await
+    }
+
+    /// Ends the blocking read of the fetcher, which might otherwise still receive jobs. It is
+    /// repeated at every tick, because the fetcher may begin another read just then.
+    async fn unblock_fetcher(&mut self) -> Result<(), CallError> {
         let id = self.consumer.fetcher_id.load(Ordering::Relaxed);
         if id == 0 {
             return Ok(());
         }
         let unblock = redis::cmd("CLIENT").arg("UNBLOCK").arg(id).take();
-        self.line.ask(RedisCall::Command(&unblock)).await
+        self.connection.call(RedisCall::Command(&unblock)).await
     }
 }

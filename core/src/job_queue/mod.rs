@@ -1,34 +1,34 @@
-//! The queue: apalis' `Backend` over Redis Streams.
+//! The job queue: apalis' `Backend` over Redis Streams.
 //!
-//! Its characters:
-//! - a [`Queue`] is the producing side and the place to look in: push, push for
-//!   later, depth, the oldest waiting job, the dead ones;
-//! - a [`StreamBackend`] is the consuming side that an apalis worker polls. Four
-//!   tasks serve it, each with a connection of its own: the *fetcher* (reads,
-//!   blocking, and takes over), the *acknowledger*, the *keeper* (leases,
-//!   delayed jobs, dead consumers) and the *prober* (whether Redis takes pushes);
-//! - the *desk* between them holds what was fetched and is not acknowledged;
-//! - the [`AckLayer`] around the handler tells the desk how each job ended.
+//! - A [`Queue`] is the producing side and the place to inspect: push, push for later,
+//!   depth, the oldest waiting job, the dead jobs.
+//! - A [`StreamBackend`] is the consuming side that an apalis worker polls. Four tasks serve
+//!   it, each with its own connection: the *fetcher* (reads new jobs and takes over those of
+//!   dead consumers), the *acknowledger*, *maintenance* (leases, delayed jobs, dead
+//!   consumers) and the *write probe* (whether Redis takes pushes).
+//! - [`in_flight`] holds the jobs that were fetched and are not acknowledged.
+//! - The [`AckLayer`] around the handler reports how each job ended.
 //!
-//! In Redis (6.2 or later) a queue is a stream with one consumer group, whose
-//! pending list is the lease; a sorted set of delayed jobs; a list of dead ones; and
-//! what keeps the lanes apart (`lanes.rs`). All keys share a hash tag.
+//! In Redis (6.2 or later) a queue is a stream with one consumer group, whose pending list
+//! is the lease; a sorted set of delayed jobs; a list of dead ones; and the keys of
+//! `fairness.rs`. All keys share a hash tag.
 //!
-//! Every job belongs to a *lane*, its organization's. The stream takes a window of
-//! each lane's jobs, and the desk shares out the worker's slots among lanes
-//! (`shares.rs`): neither a lane's backlog nor its hanging jobs hold up another's.
+//! Every job has a *fairness key*, its organization. The stream contains a limited number of
+//! jobs of each key, and a scheduler distributes the slots of the worker between keys
+//! (`fair_scheduler.rs`). So neither a backlog of one key nor its jobs that hang delay the
+//! jobs of another.
 //!
-//! What it promises: a job is acknowledged only after it ended, and a job whose
-//! worker died runs again within about a lease. A lease lasts as long as its
-//! process lives, however long the job. No error of Redis, and no job that cannot
-//! be decoded, ends the worker; it reconnects and carries on with whatever Redis
-//! then holds. An idle worker starts a job as soon as it is pushed.
+//! What it guarantees: a job is acknowledged only after it ended, and a job whose consumer
+//! died runs again within about a lease. A lease lasts as long as its process lives, however
+//! long the job runs. No error of Redis and no job that cannot be decoded ends the worker: it
+//! reconnects and continues with what Redis then contains. An idle worker starts a job as
+//! soon as it is pushed.
 //!
-//! What it deliberately does not do: guarantee anything. Redis may lose or repeat
-//! a job; Postgres is the truth, jobs carry ids and are harmless to repeat, and a
-//! relay pushes again what was lost. It keeps no results, knows no priorities, and
-//! keeps order only roughly, within a lane. Leases, time-outs and ticks are real time and not
-//! [`Clock`](crate::clock::Clock) time: Redis measures leases itself.
+//! What it does not do: Redis may lose or repeat a job. Postgres is the truth, jobs carry
+//! ids and are harmless to repeat, and a relay pushes lost ones again. There are no results
+//! and no priorities, and the order of jobs is approximate even within a key. Leases,
+//! time-outs and ticks are real time and not [`Clock`](crate::clock::Clock) time, because
+//! Redis measures leases itself.
 
 mod ack;
 mod connection;
@@ -43,6 +43,7 @@ mod store;
 mod write_probe;
 
 use std::any::Any;
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -71,12 +72,12 @@ pub use store::{DeadJob, Depth, Queue, QueueWait};
 
 /// What can travel in a queue: small, cloneable, and readable as JSON.
 pub trait Job: Serialize + DeserializeOwned + Send + Sync + Clone + Unpin + 'static {
-    /// Whose it is. Lanes are served alike, whatever waits in each.
-    fn lane(&self) -> FairnessKey;
+    /// The key between whose values the queue is fair.
+    fn fairness_key(&self) -> FairnessKey;
 }
 
-/// Those among whom a queue is fair: for a [`SendJob`](crate::delivery::job::SendJob) the
-/// organization.
+/// A queue serves all fairness keys equally, whatever waits for each. The key of a
+/// [`SendJob`](crate::delivery::job::SendJob) is its organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FairnessKey(pub Uuid);
 
@@ -86,67 +87,68 @@ impl fmt::Display for FairnessKey {
     }
 }
 
-/// How much a worker takes on.
+/// How many jobs a worker takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// How many jobs it runs at once: its concurrency in apalis.
+    /// How many jobs it runs at the same time: its concurrency in apalis.
     pub slots: usize,
-    /// How many jobs it may hold at once: those that run, and some more that are ready
-    /// to start or being acknowledged. Jobs of a lane that has its share do not count.
-    pub room: usize,
+    /// How many jobs it may have in flight: running, ready to start, or being acknowledged.
+    /// Jobs whose key has its share of the slots do not count.
+    pub in_flight_max: usize,
 }
 
-/// How a job ends. A handler that returns an error, or panics, ends in
-/// [`JobEnd::Retry`] after the queue's own backoff.
+/// How a job ends. An error or a panic of the handler is a [`JobEnd::Retry`] after the
+/// queue's own backoff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobEnd {
-    /// It did what it was for, or found nothing left to do.
+    /// It is done, or there was nothing left to do.
     Done,
-    /// Not its fault and not yet its time: again after this long. Costs no attempt.
+    /// It cannot run yet: run it again after this wait. Does not count as an attempt.
     Snooze(Duration),
-    /// It failed: again after this long, unless that was its last attempt.
+    /// It failed: run it again after this wait, unless this was the last attempt.
     Retry {
         after: Duration,
-        /// What failed, for the dead list and the log.
+        /// For the log and the dead jobs.
         reason: String,
     },
-    /// It failed for good: to the dead list.
+    /// It failed finally, and goes to the dead jobs.
     Dead { reason: String },
 }
 
-/// The measures of a queue. All workers of one queue should agree on them.
+/// The settings of a queue. All its workers should have the same.
 #[derive(Debug, Clone)]
 pub struct QueueSettings {
-    /// How long a job stays with a worker that gives no sign of life.
+    /// How long a consumer keeps a job without renewing its lease.
     pub lease: Duration,
-    /// The most jobs read in one call.
+    /// The most jobs in one read.
     pub batch_max: usize,
     /// The longest wait of one blocking read.
     pub block: Duration,
-    /// How long Redis may take to connect or to answer (blocking time excluded).
+    /// How long Redis may take to connect or to answer, besides the time of a blocking read.
     pub answer_within: Duration,
     /// How often due delayed jobs are moved to the stream.
     pub promote_every: Duration,
-    /// The most delayed jobs moved by one call.
+    /// The most delayed jobs that one call moves.
     pub promote_max: usize,
-    /// How often a job may be handed out without an end before it counts as dead.
+    /// How often a job may be delivered without an end before it is dead.
     pub deliveries_max: u32,
-    /// How often a job may end in [`JobEnd::Retry`] before it counts as dead.
+    /// How often a job may end in [`JobEnd::Retry`] before it is dead.
     pub attempts_max: u32,
-    /// The wait after a handler's first error; it doubles with every further one.
+    /// The wait after a handler's first error. It doubles with every further one.
     pub retry_first: Duration,
     /// The longest wait after a handler's error.
     pub retry_longest: Duration,
-    /// How many dead jobs are kept; the oldest go first.
+    /// How many dead jobs are kept. The oldest are deleted first.
     pub dead_max: usize,
-    /// The most jobs of one lane in the stream, fetched ones included. It bounds what a
-    /// stranger waits behind, and how many jobs of a lane all workers together can run.
-    pub window: usize,
-    /// How often the counts of lanes are mended, over all consumers.
-    pub mend_every: Duration,
-    /// After how long without a sign of life an empty-handed consumer is removed.
+    /// The most jobs of one fairness key in the stream, fetched ones included. It limits how
+    /// many jobs of another key a new job waits for, and how many jobs of a key all workers
+    /// together can run.
+    pub quota: usize,
+    /// How often the counts of fairness keys are repaired, by one of all consumers.
+    pub repair_every: Duration,
+    /// The idle time after which a consumer without jobs is removed.
     pub consumer_idle_max: Duration,
-    /// How long closing may take, after the last job has ended.
+    /// How long closing may take after the last job has ended.
     pub close_within: Duration,
 }
 
@@ -164,17 +166,16 @@ impl Default for QueueSettings {
             retry_first: Duration::from_secs(1),
             retry_longest: Duration::from_secs(300),
             dead_max: 10_000,
-            window: 512,
-            mend_every: Duration::from_secs(10),
+            quota: 512,
+            repair_every: Duration::from_secs(10),
             consumer_idle_max: Duration::from_secs(3_600),
             close_within: Duration::from_secs(5),
         }
     }
 }
 
-/// The consuming side of a queue, for one apalis worker. Made by
-/// [`Queue::backend`]; begins to read when it is first polled, and stops dead
-/// when it is dropped.
+/// The consuming side of a queue, for one apalis worker; [`Queue::backend`] makes it. It
+/// starts to read when it is first polled, and stops at once when it is dropped.
 #[derive(Debug)]
 #[must_use = "a backend does nothing unless a worker polls it"]
 pub struct StreamBackend<J> {
@@ -182,11 +183,6 @@ pub struct StreamBackend<J> {
     tasks: JoinSet<()>,
     closing: Option<Closing>,
 }
-
-/// Never made: [`StreamBackend`] survives every error of Redis by itself, so
-/// apalis, which would end the worker, is never told of one.
-#[derive(Debug, thiserror::Error)]
-pub enum Never {}
 
 struct Closing(BoxFuture<'static, ()>);
 
@@ -211,36 +207,39 @@ impl<J: Job> StreamBackend<J> {
         }
         let consumer = &self.consumer;
         let fetcher = Arc::clone(consumer);
-        self.tasks
-            .spawn(upheld("fetcher", move || fetch::run(Arc::clone(&fetcher))));
+        self.tasks.spawn(restart_on_panic("fetcher", move || {
+            fetch::run(Arc::clone(&fetcher))
+        }));
         let acknowledger = Arc::clone(consumer);
-        self.tasks.spawn(upheld("acknowledger", move || {
+        self.tasks.spawn(restart_on_panic("acknowledger", move || {
             ack::run(Arc::clone(&acknowledger))
         }));
-        let prober = Arc::clone(consumer);
-        self.tasks.spawn(upheld("prober", move || {
-            write_probe::run(Arc::clone(&prober))
+        let probe = Arc::clone(consumer);
+        self.tasks.spawn(restart_on_panic("write probe", move || {
+            write_probe::run(Arc::clone(&probe))
         }));
-        let keeper = Arc::clone(consumer);
+        let maintenance = Arc::clone(consumer);
         let worker = worker.clone();
-        self.tasks.spawn(upheld("keeper", move || {
-            let worker = worker.clone();
-            // apalis waits for running jobs before it closes a backend. The keeper
-            // asks instead, so that unstarted jobs go back at once.
-            maintenance::run(Arc::clone(&keeper), move || worker.is_shutting_down())
-        }));
+        self.tasks
+            .spawn(restart_on_panic("maintenance task", move || {
+                let worker = worker.clone();
+                // apalis waits for running jobs before it closes a backend. Maintenance checks
+                // for a shutdown itself, so that jobs that were not started go back at once.
+                maintenance::run(Arc::clone(&maintenance), move || worker.is_shutting_down())
+            }));
     }
 }
 
 impl<J: Job> Backend for StreamBackend<J> {
     type Task = Task<J>;
-    type Error = Never;
+    /// Every error of Redis is handled here: for apalis an error ends the worker.
+    type Error = Infallible;
 
     fn poll_ready(
         &mut self,
         _: &mut Context<'_>,
         worker: &WorkerContext,
-    ) -> Poll<Result<(), Never>> {
+    ) -> Poll<Result<(), Infallible>> {
         self.start(worker);
         Poll::Ready(Ok(()))
     }
@@ -249,8 +248,8 @@ impl<J: Job> Backend for StreamBackend<J> {
         &mut self,
         cx: &mut Context<'_>,
         _: &WorkerContext,
-    ) -> Poll<Option<Result<Task<J>, Never>>> {
-        self.consumer.desk.poll_take(cx).map(|fetched| {
+    ) -> Poll<Option<Result<Task<J>, Infallible>>> {
+        self.consumer.in_flight.poll_next(cx).map(|fetched| {
             let Fetched { id, job, attempts } = fetched;
             let task = TaskBuilder::new(job)
                 .task_id(TaskId::from_string(id.to_string()))
@@ -259,7 +258,11 @@ impl<J: Job> Backend for StreamBackend<J> {
         })
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>, _: &WorkerContext) -> Poll<Result<(), Never>> {
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        _: &WorkerContext,
+    ) -> Poll<Result<(), Infallible>> {
         let consumer = &self.consumer;
         let idle = self.tasks.is_empty();
         let closing = self.closing.get_or_insert_with(|| {
@@ -295,8 +298,7 @@ impl<J: Job> BackendConfig for StreamBackend<J> {
     }
 }
 
-/// Tells the queue how each job ended. apalis puts it around the worker's own
-/// layers; nobody needs to add it.
+/// Reports to the queue how each job ended. apalis puts it around the worker's own layers.
 #[derive(Debug)]
 pub struct AckLayer<J> {
     consumer: Arc<Consumer<J>>,
@@ -321,8 +323,8 @@ impl<S, J> Layer<S> for AckLayer<J> {
     }
 }
 
-/// The handler with its acknowledgement, made by [`AckLayer`]. It never fails:
-/// what became of the job is the queue's business, and logged there.
+/// The handler with its acknowledgement, made by [`AckLayer`]. It never fails: the queue
+/// handles and logs the end of the job.
 #[derive(Debug)]
 pub struct AckService<S, J> {
     inner: S,
@@ -350,21 +352,21 @@ where
             .task_id()
             .and_then(TaskId::as_string)
             .and_then(EntryId::parse);
-        let ticket = id.map(|id| Ticket {
+        let running = id.map(|id| RunningJob {
             consumer: Arc::clone(&self.consumer),
             id,
-            ended: false,
+            has_ended: false,
         });
-        // A handler may panic before it is a future, or as one. Neither may reach
-        // the worker, which would end and take all other running jobs with it.
+        // A handler may panic before it returns its future, or in it. A panic in the worker
+        // would end it together with all running jobs.
         let run = catch_unwind(AssertUnwindSafe(|| self.inner.call(task)));
         Box::pin(async move {
             let result = match run {
                 Ok(run) => AssertUnwindSafe(run).catch_unwind().await,
                 Err(panic) => Err(panic),
             };
-            if let Some(ticket) = ticket {
-                ticket.end(match result {
+            if let Some(running) = running {
+                running.end(match result {
                     Ok(Ok(end)) => Ok(end),
                     Ok(Err(error)) => Err(error_chain(error.into().as_ref())),
                     Err(panic) => Err(panic_message(panic.as_ref())),
@@ -375,42 +377,42 @@ where
     }
 }
 
-/// A started job. Dropped without an end (its worker was torn down), the job is
-/// let go: nobody renews its lease, so another worker takes it over.
-struct Ticket<J> {
+/// A started job. If it is dropped without an end, because its worker was aborted, its lease
+/// is not renewed any more, and another consumer takes the job over.
+struct RunningJob<J> {
     consumer: Arc<Consumer<J>>,
     id: EntryId,
-    ended: bool,
+    has_ended: bool,
 }
 
-impl<J> Ticket<J> {
+impl<J> RunningJob<J> {
     fn end(mut self, result: Result<JobEnd, String>) {
-        self.ended = true;
+        self.has_ended = true;
         self.consumer.end(self.id, result);
     }
 }
 
-impl<J> Drop for Ticket<J> {
+impl<J> Drop for RunningJob<J> {
     fn drop(&mut self) {
-        if !self.ended {
-            self.consumer.desk.let_go(&[self.id]);
+        if !self.has_ended {
+            self.consumer.in_flight.release(&[self.id]);
         }
     }
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<&str>().copied();
-    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let said = said.map(crate::telemetry::unquoted);
-    format!("panicked: {}", said.unwrap_or("without a word"))
+    let message = panic.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let message = message.map(crate::telemetry::unquoted);
+    format!("panicked: {}", message.unwrap_or("without a message"))
 }
 
-/// Runs a task of a backend to its end, again if it panics: a bug in one of them
-/// must not leave a worker that looks alive and gets no jobs.
-async fn upheld<F: Future<Output = ()>>(name: &'static str, run: impl Fn() -> F) {
+/// Runs a task of a backend, and again after a panic: a bug in one task must not leave a
+/// worker that looks healthy and gets no jobs.
+async fn restart_on_panic<F: Future<Output = ()>>(name: &'static str, run: impl Fn() -> F) {
     const PAUSE: Duration = Duration::from_secs(1);
     while AssertUnwindSafe(run()).catch_unwind().await.is_err() {
-        tracing::error!("The queue's {name} panicked and starts again");
+        tracing::error!("The queue's {name} panicked and is started again");
         tokio::time::sleep(PAUSE).await;
     }
 }

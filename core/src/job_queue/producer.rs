@@ -1,6 +1,6 @@
-//! The one connection over which a process pushes to a queue. All pushes share it,
-//! so that many at once become few packets and none pays for a health check. A
-//! push that fails is the caller's to report; the connection mends itself.
+//! The connection over which a process pushes to a queue. All pushes share it, so that many
+//! concurrent pushes become few packets and none needs a health check. A failed push is
+//! returned to the caller; the next one connects again.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use super::connection::RedisCall;
 
-/// How long nobody tries to connect after that failed or a push was refused, so that a
-/// crowd of pushes does not wait out one time-out after the other, nor make a connection
-/// each.
+/// The pause before the next connection after connecting failed or a push was refused.
+/// Otherwise many concurrent pushes would wait for one time-out after another, or make a
+/// connection each.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct ProducerConnection {
@@ -25,15 +25,15 @@ pub(super) struct ProducerConnection {
 #[derive(Default)]
 struct ProducerState {
     connection: Option<MultiplexedConnection>,
-    /// Counts connections, so that only the broken one is dropped.
-    nth: u64,
+    /// Counts connections, so that a push drops only the connection that it used.
+    generation: u64,
     not_before: Option<Instant>,
 }
 
 impl ProducerState {
-    /// Gives a connection up, unless there is another one already.
-    fn forget(&mut self, nth: u64) -> bool {
-        self.nth == nth && self.connection.take().is_some()
+    /// Drops a connection, unless another has replaced it. True if it did.
+    fn forget(&mut self, generation: u64) -> bool {
+        self.generation == generation && self.connection.take().is_some()
     }
 }
 
@@ -47,20 +47,20 @@ impl ProducerConnection {
     }
 
     pub(super) async fn send(&self, jobs: RedisCall<'_>) -> RedisResult<()> {
-        let (nth, outcome) = self.try_send(jobs).await?;
-        match outcome {
-            // A connection that broke while it was idle shows only now. Sent twice,
-            // a job does no harm.
+        let (generation, result) = self.try_send(jobs).await?;
+        match result {
+            // The connection may have broken while it was idle. To push a job twice is
+            // harmless.
             Err(error) if error.is_connection_dropped() => {
-                self.state.lock().await.forget(nth);
-                let (nth, outcome) = self.try_send(jobs).await?;
-                if outcome.is_err() {
-                    self.drop_connection(nth).await;
+                self.state.lock().await.forget(generation);
+                let (generation, result) = self.try_send(jobs).await?;
+                if result.is_err() {
+                    self.drop_connection(generation).await;
                 }
-                outcome
+                result
             }
             Err(error) => {
-                self.drop_connection(nth).await;
+                self.drop_connection(generation).await;
                 Err(error)
             }
             Ok(()) => Ok(()),
@@ -68,15 +68,15 @@ impl ProducerConnection {
     }
 
     async fn try_send(&self, jobs: RedisCall<'_>) -> RedisResult<(u64, RedisResult<()>)> {
-        let (nth, mut connection) = self.connection().await?;
-        let outcome = jobs.put::<Value>(&mut connection).await;
-        Ok((nth, outcome.map(drop)))
+        let (generation, mut connection) = self.connection().await?;
+        let result = jobs.query::<Value>(&mut connection).await;
+        Ok((generation, result.map(drop)))
     }
 
     async fn connection(&self) -> RedisResult<(u64, MultiplexedConnection)> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection {
-            return Ok((state.nth, connection.clone()));
+            return Ok((state.generation, connection.clone()));
         }
         if state.not_before.is_some_and(|time| Instant::now() < time) {
             let what = "Redis failed a moment ago";
@@ -90,10 +90,10 @@ impl ProducerConnection {
             .get_multiplexed_async_connection_with_config(&config);
         match opening.await {
             Ok(connection) => {
-                state.nth += 1;
+                state.generation += 1;
                 state.not_before = None;
                 state.connection = Some(connection.clone());
-                Ok((state.nth, connection))
+                Ok((state.generation, connection))
             }
             Err(error) => {
                 state.not_before = Some(Instant::now() + PAUSE);
@@ -102,9 +102,10 @@ impl ProducerConnection {
         }
     }
 
-    async fn drop_connection(&self, nth: u64) {
+    /// Drops a connection, and pauses before the next.
+    async fn drop_connection(&self, generation: u64) {
         let mut state = self.state.lock().await;
-        if state.forget(nth) {
+        if state.forget(generation) {
             state.not_before = Some(Instant::now() + PAUSE);
         }
     }

@@ -1,13 +1,13 @@
-//! What must happen in Redis in one piece. All keys of a script belong to one
-//! queue and share its hash tag; times are handed in. Those that let jobs into the
-//! stream or take them out are in [`lanes`](super::fairness).
+//! Scripts for what must be atomic in Redis. All keys of a script belong to one queue and
+//! share its hash tag; times are arguments. The scripts that add to the stream or delete
+//! from it are in [`fairness`](super::fairness).
 
 use std::sync::LazyLock;
 
 use redis::Script;
 
-/// Makes the group from the first entry on; leaves an existing one alone, without asking
-/// for memory: a full Redis must be read empty.
+/// Creates the group, beginning with the first entry, unless it exists. It needs no memory
+/// for that check, so that the jobs of a full Redis can be read.
 pub(super) static CREATE_GROUP: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -27,9 +27,10 @@ pub(super) static CREATE_GROUP: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// In one script, because a consumer must not be given a job between the look at
-/// it and its removal: the job would be lost with it.
-pub(super) static SWEEP: LazyLock<Script> = LazyLock::new(|| {
+/// Removes consumers without jobs: those that are idle for too long, or with `ARGV[4]` the
+/// own one. In one script, because a consumer must not get a job between the check and its
+/// removal: the job would be lost with it.
+pub(super) static REMOVE_CONSUMERS: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
         local consumers = redis.pcall('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])
@@ -53,14 +54,14 @@ pub(super) static SWEEP: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Waiting, fetched, delayed, dead; when the first waiting entry came into the stream;
-/// and, by turns, the lanes that overflow and their floors. An acknowledged entry is
-/// deleted in the same breath, so that what is in the stream and not pending is
-/// waiting, and so is what overflows.
+/// Returns how many jobs are waiting, fetched, delayed and dead; when the first waiting entry
+/// was added to the stream; and the keys with a backlog, each followed by its watermark. An
+/// acknowledged entry is deleted at once, so the entries that are not pending are waiting,
+/// and so are those of the backlogs.
 ///
-/// An entry that was let in from an overflow has kept the time of its push, and says
-/// in `in` when it was let in: along the stream that never falls.
-pub(super) static LOOK: LazyLock<Script> = LazyLock::new(|| {
+/// An entry from a backlog has kept its push time. Its field `in` says when it was added to
+/// the stream: from entry to entry that time never decreases.
+pub(super) static INSPECT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
         local last, pending = '0-0', 0
@@ -75,28 +76,28 @@ pub(super) static LOOK: LazyLock<Script> = LazyLock::new(|| {
             end
         end
         local first = redis.call('XRANGE', KEYS[1], '(' .. last, '+', 'COUNT', 1)[1]
-        local came = false
+        local added_at = false
         if first then
             local fields = {}
             for i = 1, #first[2], 2 do fields[first[2][i]] = first[2][i + 1] end
-            came = fields['in'] or fields['at'] or string.match(first[1], '^%d+')
+            added_at = fields['in'] or fields['at'] or string.match(first[1], '^%d+')
         end
         local waiting = redis.call('XLEN', KEYS[1]) - pending
-        local floors = redis.call('HGETALL', KEYS[4])
-        for i = 1, #floors, 2 do
-            waiting = waiting + redis.call('LLEN', KEYS[5] .. floors[i])
-            floors[i + 1] = string.match(floors[i + 1], '^%d+')
+        local watermarks = redis.call('HGETALL', KEYS[4])
+        for i = 1, #watermarks, 2 do
+            waiting = waiting + redis.call('LLEN', KEYS[5] .. watermarks[i])
+            watermarks[i + 1] = string.match(watermarks[i + 1], '^%d+')
         end
         return {
             waiting, pending,
-            redis.call('ZCARD', KEYS[2]), redis.call('LLEN', KEYS[3]), came, floors
+            redis.call('ZCARD', KEYS[2]), redis.call('LLEN', KEYS[3]), added_at, watermarks
         }",
     )
 });
 
-/// Does what a push does (`KEYS[1]` is a stream for that alone, and gone afterwards): whoever can run it can
-/// push. A full Redis, a replica and one that cannot save refuse it, and so does one
-/// whose rules forbid us scripts or streams.
+/// Writes as a push does, to a stream of its own (`KEYS[1]`), which it deletes. A full Redis, a
+/// replica and one that cannot save refuse it, and so does one whose ACL forbids scripts or
+/// streams.
 pub(super) static PROBE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"

@@ -1,5 +1,4 @@
-//! A queue as it lies in Redis: its keys, its entries, its scripts; and the
-//! producing side.
+//! A queue in Redis: its keys, its entries, the calls of its scripts; and the producing side.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -12,10 +11,10 @@ use redis::{Client, Pipeline, Script, ScriptInvocation};
 use serde::{Deserialize, Serialize};
 
 use super::connection::{ReconnectingConnection, RedisCall};
-use super::fairness::{END, MEND, PROMOTE, PUSH};
+use super::fairness::{END, PROMOTE, PUSH, REPAIR};
 use super::in_flight::{Consumer, InFlight, StreamEntry};
 use super::producer::ProducerConnection;
-use super::scripts::{CREATE_GROUP, LOOK, PROBE, SWEEP};
+use super::scripts::{CREATE_GROUP, INSPECT, PROBE, REMOVE_CONSUMERS};
 use super::{Capacity, FairnessKey, Job, QueueSettings, StreamBackend};
 use crate::clock::{Clock, Timestamp};
 use crate::fault::Fault;
@@ -24,11 +23,11 @@ use crate::fault::Fault;
 pub(super) const GROUP: &str = "workers";
 /// The most jobs pushed in one round trip.
 const PUSH_MAX: usize = 1_000;
-/// The longest stream, in entries, that is counted anew: Redis does nothing else
+/// The longest stream, in entries, that is counted again: Redis does nothing else
 /// meanwhile.
-const MEND_LENGTH_MAX: usize = 20_000;
+const REPAIR_LENGTH_MAX: usize = 20_000;
 
-/// The producing side of a queue, and the place to look in. Cheap to clone.
+/// The producing side of a queue, and the place to inspect it. Cheap to clone.
 #[derive(Debug)]
 pub struct Queue<J>(Arc<QueueInner<J>>);
 
@@ -40,14 +39,14 @@ impl<J> Clone for Queue<J> {
 
 struct QueueInner<J> {
     pool: Pool,
-    trunk: ProducerConnection,
+    producer: ProducerConnection,
     client: Client,
     name: &'static str,
     keys: QueueKeys,
     clock: Clock,
     settings: QueueSettings,
-    /// How many connections of this process's consumers are broken now.
-    lines_down: Arc<AtomicUsize>,
+    /// How many connections of this process's consumers are broken.
+    broken_connections: Arc<AtomicUsize>,
     job: PhantomData<fn() -> J>,
 }
 
@@ -60,42 +59,42 @@ impl<J> std::fmt::Debug for QueueInner<J> {
 /// The keys of a queue.
 #[derive(Debug)]
 pub(super) struct QueueKeys {
-    /// Jobs to run: a stream of entries with the fields `j` (the job), `at` (when
-    /// it was pushed, in ms), `l` (its lane), unless 0 `n` (failed attempts), and of
-    /// those that had to wait for it `in` (when they came into the stream, in ms).
+    /// Jobs to run: a stream of entries with the fields `j` (the job), `at` (when it was
+    /// pushed, in ms), `l` (its fairness key), `n` (failed attempts, unless 0), and `in` (when
+    /// it was added to the stream, in ms, if it was in the backlog before).
     pub(super) stream: String,
-    /// Delayed jobs: a sorted set of `<n>/<lane>:<job>` by the time due, in ms.
+    /// Delayed jobs: a sorted set of `<n>/<fairness key>:<job>` by the time due, in ms.
     delayed: String,
     /// Dead jobs, the newest first.
     dead: String,
-    /// How many entries of each lane the stream holds: a hash.
+    /// How many entries of each fairness key the stream contains: a hash.
     counts: String,
-    /// The floors of lanes that overflow: a hash of times in ms, with `/` and the push
-    /// time of the last job let in where none waits any more.
-    floors: String,
-    /// How the lists of jobs that wait for the stream begin; the lane follows. Their
-    /// items are `<pushed at, in ms>:<n>:<job>`.
-    overflow: String,
-    /// There while the counts were mended a moment ago.
-    mended: String,
-    /// A stream that only probes write to.
+    /// The watermarks of keys with a backlog: a hash of times in ms. Once the backlog is
+    /// empty, `/` and the push time of its last job follow.
+    watermarks: String,
+    /// The prefix of the backlogs' names; the fairness key follows. Their items are
+    /// `<pushed at, in ms>:<n>:<job>`.
+    backlog: String,
+    /// Exists for a while after the counts were repaired.
+    repaired: String,
+    /// The stream of the write probe.
     probe: String,
 }
 
-/// Since when jobs wait in a queue, by the times of their pushes.
+/// Since when jobs wait in a queue, by their push times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueWait {
-    /// The oldest of all lanes but those in `overflowing`; `None` when nobody waits.
+    /// The oldest waiting job of all keys that are not in `backlogged`; `None` if no job waits.
     pub oldest: Option<Timestamp>,
-    /// Lanes of which more wait than the stream takes, and a time before which none
-    /// of a lane's waiting jobs was pushed, give or take what runs at once.
-    pub overflowing: HashMap<FairnessKey, Timestamp>,
+    /// The fairness keys with a backlog, each with its watermark: its waiting jobs were
+    /// pushed later, except for those that run at the same time.
+    pub backlogged: HashMap<FairnessKey, Timestamp>,
 }
 
-/// How many jobs of a queue are where.
+/// How many jobs of a queue are in which state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
-    /// Pushed, and fetched by no worker: in the stream or waiting for it.
+    /// Pushed, and not fetched by a worker: in the stream or in a backlog.
     pub waiting: u64,
     /// Fetched by a worker and not acknowledged.
     pub fetched: u64,
@@ -103,12 +102,12 @@ pub struct Depth {
     pub dead: u64,
 }
 
-/// A job that was given up.
+/// A job that will not run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadJob {
     pub at: Timestamp,
     pub reason: String,
-    /// The job as it was in the stream, decodable or not.
+    /// The job as it was in the stream, even if it cannot be decoded.
     pub payload: String,
 }
 
@@ -120,8 +119,8 @@ struct DeadEntry {
 }
 
 impl<J: Job> Queue<J> {
-    /// The queue `name` in Redis under `prefix`. `pool` serves those who look into
-    /// the queue; pushes and consumers have connections of their own, by `client`.
+    /// The queue `name` in Redis under `prefix`. Inspections use `pool`; pushes and consumers
+    /// have their own connections, made by `client`.
     #[must_use]
     pub fn new(
         pool: Pool,
@@ -138,7 +137,7 @@ impl<J: Job> Queue<J> {
         };
         Self(Arc::new(QueueInner {
             pool,
-            trunk: ProducerConnection::new(client.clone(), settings.answer_within),
+            producer: ProducerConnection::new(client.clone(), settings.answer_within),
             client,
             name,
             keys: QueueKeys {
@@ -146,47 +145,47 @@ impl<J: Job> Queue<J> {
                 delayed: format!("{tag}:z"),
                 dead: format!("{tag}:dead"),
                 counts: format!("{tag}:n"),
-                floors: format!("{tag}:f"),
-                overflow: format!("{tag}:o:"),
-                mended: format!("{tag}:m"),
+                watermarks: format!("{tag}:f"),
+                backlog: format!("{tag}:o:"),
+                repaired: format!("{tag}:m"),
                 probe: format!("{tag}:p"),
             },
             clock,
             settings,
-            lines_down: Arc::new(AtomicUsize::new(0)),
+            broken_connections: Arc::new(AtomicUsize::new(0)),
             job: PhantomData,
         }))
     }
 
-    /// Pushes jobs to be run now, a thousand in a round trip. Those beyond their lane's
-    /// window wait until its others have ended.
+    /// Pushes jobs to run now, a thousand in a round trip. Those beyond the quota of their
+    /// key wait in its backlog.
     ///
     /// # Errors
     ///
-    /// When Redis does not take them. The caller may go on: the relay repairs it.
+    /// If Redis does not take them. The caller may continue: the relay pushes them again.
     pub async fn push(&self, jobs: &[J]) -> Result<(), Fault> {
         for jobs in jobs.chunks(PUSH_MAX) {
-            let mut script = self.within_lanes(&PUSH);
+            let mut script = self.fairness_script(&PUSH);
             for job in jobs {
-                script.arg(job.lane().to_string()).arg(encode(job)?);
+                script.arg(job.fairness_key().to_string()).arg(encode(job)?);
             }
             self.send(RedisCall::Script(&script)).await?;
         }
         Ok(())
     }
 
-    /// Pushes jobs to be run when their time comes, to within a tick. A job that is
-    /// delayed already keeps the earlier of its times: it reads the truth when it
-    /// runs, and a repeated push must not pile up copies.
+    /// Pushes jobs to run when they are due, to within a tick. A job that is delayed already
+    /// keeps the earlier of its times: it reads the truth when it runs, and repeated pushes
+    /// must not add it several times.
     ///
     /// # Errors
     ///
-    /// When Redis does not take them.
+    /// If Redis does not take them.
     pub async fn push_at(&self, jobs: &[(J, Timestamp)]) -> Result<(), Fault> {
         for jobs in jobs.chunks(PUSH_MAX) {
             let mut pipeline = Pipeline::with_capacity(jobs.len());
             for (job, at) in jobs {
-                let member = member(Some(job.lane()), 0, &encode(job)?);
+                let member = member(Some(job.fairness_key()), 0, &encode(job)?);
                 let add = pipeline.cmd("ZADD").arg(&self.0.keys.delayed);
                 add.arg("LT").arg(at.timestamp_millis()).arg(member);
                 add.ignore();
@@ -196,41 +195,41 @@ impl<J: Job> Queue<J> {
         Ok(())
     }
 
-    /// Whether Redis takes pushes: reads alone say nothing of that.
+    /// Checks that Redis takes pushes, which a read would not show.
     ///
     /// # Errors
     ///
-    /// When it does not.
+    /// If it does not.
     pub async fn check_pushes(&self) -> Result<(), Fault> {
         let mut connection = self.connection().await?;
         let probed = self.probe().invoke_async::<()>(&mut connection).await;
         probed.map_err(|error| Fault::unavailable("push to Redis", error))
     }
 
-    /// Since when jobs wait that no worker has fetched. Without a group (no worker has
-    /// been here since Redis was emptied) every job in the stream is waiting.
+    /// Since when jobs wait that no worker has fetched. Without a group (no worker was
+    /// connected since Redis was emptied) every job in the stream waits.
     ///
     /// # Errors
     ///
-    /// When Redis does not answer.
+    /// If Redis does not answer.
     pub async fn waiting(&self) -> Result<QueueWait, Fault> {
-        Ok(self.look().await?.1)
+        Ok(self.inspect().await?.1)
     }
 
-    /// How many jobs are where.
+    /// How many jobs are in which state.
     ///
     /// # Errors
     ///
-    /// When Redis does not answer.
+    /// If Redis does not answer.
     pub async fn depth(&self) -> Result<Depth, Fault> {
-        Ok(self.look().await?.0)
+        Ok(self.inspect().await?.0)
     }
 
     /// The latest dead jobs, the newest first.
     ///
     /// # Errors
     ///
-    /// When Redis does not answer.
+    /// If Redis does not answer.
     pub async fn dead(&self, limit: usize) -> Result<Vec<DeadJob>, Fault> {
         let Some(last) = limit.checked_sub(1) else {
             return Ok(Vec::new());
@@ -254,57 +253,56 @@ impl<J: Job> Queue<J> {
         Ok(dead.collect())
     }
 
-    /// A consuming side. `consumer` must be unique among all that live, over all
+    /// A consuming side. The name `consumer` must be unique among the running consumers of all
     /// processes.
     pub fn backend(&self, consumer: String, capacity: Capacity) -> StreamBackend<J> {
         StreamBackend::new(Consumer {
             queue: self.clone(),
             name: consumer,
-            desk: InFlight::new(capacity),
+            in_flight: InFlight::new(capacity),
             fetcher_id: 0.into(),
-            lines_down: Arc::clone(&self.0.lines_down),
         })
     }
 
-    /// Whether a consumer of this process has lost Redis and not got it back, or sees it
-    /// refuse pushes: false where there is no consumer.
+    /// Whether a consumer of this process has lost Redis, or Redis refuses its writes. False
+    /// if this process has no consumer.
     #[must_use]
     pub fn has_lost_redis(&self) -> bool {
-        self.0.lines_down.load(Ordering::Relaxed) > 0
+        self.0.broken_connections.load(Ordering::Relaxed) > 0
     }
 
-    async fn look(&self) -> Result<(Depth, QueueWait), Fault> {
+    async fn inspect(&self) -> Result<(Depth, QueueWait), Fault> {
         let keys = &self.0.keys;
         let mut connection = self.connection().await?;
-        let (waiting, fetched, delayed, dead, oldest, floors) = LOOK
+        let (waiting, fetched, delayed, dead, oldest, watermarks) = INSPECT
             .key(&keys.stream)
             .key(&keys.delayed)
             .key(&keys.dead)
-            .key(&keys.floors)
-            .key(&keys.overflow)
+            .key(&keys.watermarks)
+            .key(&keys.backlog)
             .arg(GROUP)
             .invoke_async::<(i64, i64, u64, u64, Option<i64>, Vec<(String, i64)>)>(&mut connection)
             .await
-            .map_err(|error| Fault::unavailable("look into a queue", error))?;
+            .map_err(|error| Fault::unavailable("inspect a queue", error))?;
         let depth = Depth {
             waiting: u64::try_from(waiting).unwrap_or(0),
             fetched: u64::try_from(fetched).unwrap_or(0),
             delayed,
             dead,
         };
-        let overflowing = floors.into_iter().filter_map(|(lane, floor)| {
-            let lane = FairnessKey(lane.parse().ok()?);
-            Some((lane, Timestamp::from_timestamp_millis(floor)?))
+        let backlogged = watermarks.into_iter().filter_map(|(key, watermark)| {
+            let key = FairnessKey(key.parse().ok()?);
+            Some((key, Timestamp::from_timestamp_millis(watermark)?))
         });
         let waiting = QueueWait {
             oldest: oldest.and_then(Timestamp::from_timestamp_millis),
-            overflowing: overflowing.collect(),
+            backlogged: backlogged.collect(),
         };
         Ok((depth, waiting))
     }
 
     async fn send(&self, jobs: RedisCall<'_>) -> Result<(), Fault> {
-        let sent = self.0.trunk.send(jobs).await;
+        let sent = self.0.producer.send(jobs).await;
         sent.map_err(|error| Fault::unavailable("push jobs", error))
     }
 
@@ -314,7 +312,7 @@ impl<J: Job> Queue<J> {
     }
 }
 
-/// What the tasks of a consumer need.
+/// For the tasks of a consumer.
 impl<J> Queue<J> {
     pub(super) fn name(&self) -> &'static str {
         self.0.name
@@ -328,43 +326,43 @@ impl<J> Queue<J> {
         &self.0.keys
     }
 
-    pub(super) fn line(&self, lines_down: &Arc<AtomicUsize>) -> ReconnectingConnection {
+    pub(super) fn reconnecting(&self) -> ReconnectingConnection {
         ReconnectingConnection::new(
             self.0.client.clone(),
             self.0.name,
             self.0.settings.answer_within,
-            Arc::clone(lines_down),
+            Arc::clone(&self.0.broken_connections),
         )
     }
 
-    /// A script of [`lanes`](super::fairness), with what all of them take.
-    fn within_lanes(&self, script: &'static Script) -> ScriptInvocation<'static> {
+    /// A script of [`fairness`](super::fairness), with the common keys and arguments.
+    fn fairness_script(&self, script: &'static Script) -> ScriptInvocation<'static> {
         let keys = &self.0.keys;
         let mut script = script.key(&keys.stream);
         script
             .key(&keys.counts)
-            .key(&keys.floors)
-            .key(&keys.overflow);
-        script.arg(self.now_ms()).arg(self.0.settings.window);
+            .key(&keys.watermarks)
+            .key(&keys.backlog);
+        script.arg(self.now_ms()).arg(self.0.settings.quota);
         script
     }
 
-    /// Ends jobs; what follows from each is still to be added.
+    /// Ends jobs. The caller adds what to do with each.
     pub(super) fn end(&self) -> ScriptInvocation<'static> {
         let keys = &self.0.keys;
-        let mut script = self.within_lanes(&END);
+        let mut script = self.fairness_script(&END);
         script.key(&keys.delayed).key(&keys.dead);
         script.arg(GROUP).arg(self.0.settings.dead_max);
         script
     }
 
-    pub(super) fn again(&self, script: &mut ScriptInvocation<'static>, entry: &StreamEntry) {
-        script.arg("again").arg(text(entry.lane));
+    pub(super) fn push_back(&self, script: &mut ScriptInvocation<'static>, entry: &StreamEntry) {
+        script.arg("again").arg(key_text(entry.key));
         script.arg(&entry.payload).arg(entry.at_ms);
         script.arg(entry.attempts);
     }
 
-    pub(super) fn later(
+    pub(super) fn delay(
         &self,
         script: &mut ScriptInvocation<'static>,
         entry: &StreamEntry,
@@ -373,11 +371,11 @@ impl<J> Queue<J> {
     ) {
         let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
         let due_ms = self.now_ms().saturating_add(after_ms);
-        let member = member(entry.lane, attempts, &entry.payload);
+        let member = member(entry.key, attempts, &entry.payload);
         script.arg("later").arg(member).arg(due_ms);
     }
 
-    pub(super) fn bury(
+    pub(super) fn dead_letter(
         &self,
         script: &mut ScriptInvocation<'static>,
         entry: &StreamEntry,
@@ -388,7 +386,7 @@ impl<J> Queue<J> {
             reason: reason.to_owned(),
             payload: String::from_utf8_lossy(&entry.payload).into_owned(),
         };
-        let entry = serde_json::to_vec(&entry).expect("two strings and a number are always JSON");
+        let entry = serde_json::to_vec(&entry).expect("two strings and a number are valid JSON");
         script.arg("dead").arg(entry);
     }
 
@@ -403,28 +401,28 @@ impl<J> Queue<J> {
     }
 
     pub(super) fn promote(&self) -> ScriptInvocation<'static> {
-        let mut script = self.within_lanes(&PROMOTE);
+        let mut script = self.fairness_script(&PROMOTE);
         script.key(&self.0.keys.delayed);
         script.arg(self.0.settings.promote_max);
         script
     }
 
-    pub(super) fn mend(&self) -> ScriptInvocation<'static> {
-        let mut script = self.within_lanes(&MEND);
-        script.key(&self.0.keys.mended);
-        // One of all consumers does it in a period, whoever comes first.
-        let period_ms = millis(self.0.settings.mend_every).max(2) - 1;
-        script.arg(period_ms).arg(MEND_LENGTH_MAX);
+    pub(super) fn repair(&self) -> ScriptInvocation<'static> {
+        let mut script = self.fairness_script(&REPAIR);
+        script.key(&self.0.keys.repaired);
+        // The first of all consumers does it in each period.
+        let period_ms = millis(self.0.settings.repair_every).max(2) - 1;
+        script.arg(period_ms).arg(REPAIR_LENGTH_MAX);
         script
     }
 
-    /// Removes consumers that hold nothing and have been silent for long; and
-    /// `name`, our own, when it is leaving.
-    pub(super) fn sweep(&self, name: &str, leaving: bool) -> ScriptInvocation<'_> {
+    /// Removes consumers without jobs that are idle for too long. The consumer `own` is
+    /// removed if `is_closing`, and otherwise kept.
+    pub(super) fn remove_consumers(&self, own: &str, is_closing: bool) -> ScriptInvocation<'_> {
         let idle_max_ms = millis(self.0.settings.consumer_idle_max);
-        let mut script = SWEEP.key(&self.0.keys.stream);
-        script.arg(GROUP).arg(name);
-        script.arg(idle_max_ms).arg(u8::from(leaving));
+        let mut script = REMOVE_CONSUMERS.key(&self.0.keys.stream);
+        script.arg(GROUP).arg(own);
+        script.arg(idle_max_ms).arg(u8::from(is_closing));
         script
     }
 
@@ -433,13 +431,13 @@ impl<J> Queue<J> {
     }
 }
 
-/// A lane as Redis takes it: nothing where there is none.
-pub(super) fn text(lane: Option<FairnessKey>) -> String {
-    lane.map(|lane| lane.to_string()).unwrap_or_default()
+/// A fairness key as an argument of a script: empty if there is none.
+pub(super) fn key_text(key: Option<FairnessKey>) -> String {
+    key.map(|key| key.to_string()).unwrap_or_default()
 }
 
-fn member(lane: Option<FairnessKey>, attempts: u32, payload: &[u8]) -> Vec<u8> {
-    let mut member = format!("{attempts}/{}:", text(lane)).into_bytes();
+fn member(key: Option<FairnessKey>, attempts: u32, payload: &[u8]) -> Vec<u8> {
+    let mut member = format!("{attempts}/{}:", key_text(key)).into_bytes();
     member.extend_from_slice(payload);
     member
 }
@@ -448,7 +446,7 @@ fn encode<J: Serialize>(job: &J) -> Result<Vec<u8>, Fault> {
     serde_json::to_vec(job).map_err(|error| Fault::internal("encode a job", error))
 }
 
-/// A duration as Redis takes it.
+/// A duration in ms, as an argument for Redis.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
-//! The prober: writes to Redis as a push does, all the time. A Redis that is full, became
-//! a replica or cannot save goes on answering reads, so nothing else of a consumer would
-//! notice that no job comes any more.
+//! The write probe: writes to Redis regularly, as a push does. A Redis that is full, became a
+//! replica or cannot save still answers reads, so the other tasks of a consumer would not
+//! notice that no job arrives any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,16 @@ use super::Job;
 use super::connection::RedisCall;
 use super::in_flight::Consumer;
 
-/// How often it writes while that works. What fails is tried again after the line's pause.
+/// How often it writes. After a failure it writes again after the connection's pause.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Runs for ever. What comes of it shows in the count of lines that are down.
+/// Runs for ever. A failure shows in the count of broken connections.
 pub(super) async fn run<J: Job>(consumer: Arc<Consumer<J>>) {
-    let mut line = consumer.queue.line(&consumer.lines_down);
+    let mut connection = consumer.connection();
     let probe = consumer.queue.probe();
     loop {
-        if line.ask::<Value>(RedisCall::Script(&probe)).await.is_ok() {
+        let probed = connection.call::<Value>(RedisCall::Script(&probe)).await;
+        if probed.is_ok() {
             tokio::time::sleep(EVERY).await;
         }
     }

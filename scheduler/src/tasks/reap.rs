@@ -39,7 +39,7 @@ pub(super) async fn take_back(tasks: &Tasks) -> Result<(), Fault> {
 pub(super) async fn take_back_unregistered(tasks: &Tasks) -> Result<(), Fault> {
     for _ in 0..STEPS_MAX {
         let mut transaction = db::begin(&tasks.pool, "take back leases").await?;
-        let Some(worker) = reaper::find_forgotten(&mut transaction).await? else {
+        let Some(worker) = reaper::find_unregistered(&mut transaction).await? else {
             break;
         };
         step(tasks, transaction, worker).await?;
@@ -54,7 +54,7 @@ async fn step(
     worker: WorkerId,
 ) -> Result<usize, Fault> {
     let now = tasks.clock.now();
-    let blame = LossCause::Suspicion;
+    let blame = LossCause::WorkerLost;
     let reaped = reaper::take_back(
         &mut transaction,
         worker,

@@ -133,17 +133,17 @@ async fn messages_for_an_account_that_stays_broken_fail_after_a_day() {
 
 /// An SMTP server that does not let this user send as this sender.
 async fn connect_without_the_sender(app: &TestApp) -> String {
-    let mut stranger = credentials(ProviderType::Smtp);
-    stranger["username"] = json!("noscope");
-    app.connect_with(ProviderType::Smtp, &stranger).await
+    let mut login = credentials(ProviderType::Smtp);
+    login["username"] = json!("noscope");
+    app.connect_with(ProviderType::Smtp, &login).await
 }
 
 #[tokio::test]
 async fn a_sender_rejected_by_one_account_goes_to_the_next_and_the_first_is_not_called_again() {
     let app = TestApp::start().await;
-    let stranger = connect_without_the_sender(&app).await;
+    let refusing = connect_without_the_sender(&app).await;
     let second = app.connect(ProviderType::Postmark).await;
-    rule(&app, &stranger, &[&second], &json!({})).await;
+    rule(&app, &refusing, &[&second], &json!({})).await;
     app.simulator().set_fault(fault(SECOND, FaultKind::Error));
     let id = app.send_to("a@example.org").await;
     app.drain().await;
@@ -157,7 +157,7 @@ async fn a_sender_rejected_by_one_account_goes_to_the_next_and_the_first_is_not_
     );
     assert_eq!(app.captured_once("a@example.org").provider, SECOND);
     let alone = json!({ "tags": ["alone"], "priority": 1 });
-    rule(&app, &stranger, &[], &alone).await;
+    rule(&app, &refusing, &[], &alone).await;
     let mut message = waypost_tests::message_to("b@example.org");
     message["tags"] = json!(["alone"]);
     let alone = app.send(&message).await;

@@ -129,12 +129,12 @@ async fn a_prewritten_attempt_of_a_lost_lease_is_withdrawn() {
     // The lease blocks while it writes the attempt, longer than the worker waits for it.
     let obstacle = app.block_attempts().await;
     let id = app.send_to("ada@example.org").await;
-    let given_up = wait_within(Duration::from_secs(30), async || {
+    let has_new_epoch = wait_within(Duration::from_secs(30), async || {
         let workers = app.value("SELECT count(*)::text FROM workers").await;
         workers.as_deref() == Some("2")
     })
     .await;
-    assert!(given_up, "the worker gives its tenure up");
+    assert!(has_new_epoch, "the worker begins another lease epoch");
     // It is committed nevertheless, and no worker has it.
     obstacle.rollback().await.unwrap();
     app.drain_within(Duration::from_secs(30)).await;

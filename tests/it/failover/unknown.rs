@@ -108,8 +108,8 @@ async fn fail_ends_the_recipient_and_says_that_it_may_have_been_sent() {
         last_error(&recipient).contains("may have taken"),
         "{recipient}"
     );
-    let told = app.value("SELECT data->>'reason' FROM events WHERE event_type = 'DROPPED'");
-    assert!(told.await.unwrap().contains("may have taken"));
+    let reason = app.value("SELECT data->>'reason' FROM events WHERE event_type = 'DROPPED'");
+    assert!(reason.await.unwrap().contains("may have taken"));
     app.advance_and_drain(TimeDelta::hours(48)).await;
     assert_eq!(app.captured("timeout-once@example.org").len(), 1);
     assert!(app.outbox().await.is_empty());
@@ -125,7 +125,7 @@ async fn a_reported_event_ends_the_retries_elsewhere() {
     app.simulator().set_fault(fault(SECOND, FaultKind::Error));
     let id = app.send_to("a@example.org").await;
     app.drain().await;
-    wait_until("the first provider has told of it", async || {
+    wait_until("the first provider has sent its event", async || {
         app.status(&id).await == "DELIVERED"
     })
     .await;

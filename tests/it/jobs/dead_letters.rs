@@ -86,7 +86,7 @@ async fn quarantined_chunks_run_one_at_a_time_beside_all_others() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     for nth in 0..12 {
-        app.send_to(&format!("suspect{nth}@example.org")).await;
+        app.send_to(&format!("quarantined{nth}@example.org")).await;
     }
     app.execute("UPDATE outbox SET losses = 2").await;
     for nth in 0..12 {
@@ -100,10 +100,10 @@ async fn quarantined_chunks_run_one_at_a_time_beside_all_others() {
     let all_sent = wait_within(Duration::from_secs(40), async || {
         // The clock stands still, and isolated chunks wait by the clock.
         app.advance(TimeDelta::milliseconds(100));
-        let suspects = number(&app, &format!("{open} AND o.losses >= 2")).await;
+        let quarantined = number(&app, &format!("{open} AND o.losses >= 2")).await;
         let others = number(&app, &format!("{open} AND o.losses < 2")).await;
-        most.fetch_max(suspects, Ordering::SeqCst);
-        if suspects == 1 && others > 0 {
+        most.fetch_max(quarantined, Ordering::SeqCst);
+        if quarantined == 1 && others > 0 {
             beside.store(true, Ordering::SeqCst);
         }
         app.outbox().await.is_empty()
@@ -111,7 +111,10 @@ async fn quarantined_chunks_run_one_at_a_time_beside_all_others() {
     .await;
     assert!(all_sent, "{:?}", app.outbox().await);
     assert_eq!(most.into_inner(), 1);
-    assert!(beside.into_inner(), "fresh ones went beside a suspect");
+    assert!(
+        beside.into_inner(),
+        "others are sent beside a quarantined one"
+    );
     assert_eq!(app.simulator().captured_count(), 24);
     assert_eq!(number(&app, "SELECT count(*) FROM send_attempts").await, 24);
 }
@@ -145,15 +148,15 @@ async fn of_quarantined_chunks_in_a_killed_worker_only_the_running_one_gets_a_lo
     doomed.kill().await;
     app.simulator().clear_faults();
     let _worker = app.spawn_worker();
-    wait_until("only the parked one is left", async || {
+    wait_until("only the dead letter is left", async || {
         number(&app, "SELECT count(*) FROM outbox").await == 1
             && number(&app, "SELECT count(parked_at) FROM outbox").await == 1
     })
     .await;
     let sent = "SELECT count(*) FROM recipients WHERE status = 'SENT'";
     assert_eq!(number(&app, sent).await, 3);
-    let parked = "SELECT count(*) FROM recipients WHERE status = 'SENDING' AND unknowns = 1";
-    assert_eq!(number(&app, parked).await, 1, "its answer was lost");
+    let unknown = "SELECT count(*) FROM recipients WHERE status = 'SENDING' AND unknowns = 1";
+    assert_eq!(number(&app, unknown).await, 1, "its reply was lost");
     app.leave_work();
 }
 
@@ -206,7 +209,7 @@ async fn a_panic_costs_only_its_own_chunk_a_loss() {
         app.captured("innocent@example.org").len() == 1
     })
     .await;
-    let tenure = app.value("SELECT min(id::text) FROM workers").await;
+    let epoch = app.value("SELECT min(id::text) FROM workers").await;
     for loss in 1..=5_i64 {
         wait_until("the next panic", async || {
             app.advance(TimeDelta::seconds(1));
@@ -214,7 +217,10 @@ async fn a_panic_costs_only_its_own_chunk_a_loss() {
         })
         .await;
     }
-    wait_until("parked", async || is_dead_letter(&app, &poison).await).await;
+    wait_until("it is a dead letter", async || {
+        is_dead_letter(&app, &poison).await
+    })
+    .await;
     let reason = of_chunk(&app, "parked_reason", &poison).await.unwrap();
     assert!(reason.starts_with("its handler panicked"), "{reason}");
     let count =
@@ -227,7 +233,7 @@ async fn a_panic_costs_only_its_own_chunk_a_loss() {
     assert_eq!(
         app.value("SELECT string_agg(id::text, ',') FROM workers")
             .await,
-        tenure
+        epoch
     );
 }
 
@@ -245,9 +251,15 @@ async fn an_outcome_that_cannot_be_recorded_becomes_a_dead_letter_and_the_worker
     app.execute("UPDATE recipients SET attempts = 2147483647")
         .await;
     app.start_worker();
-    wait_until("parked", async || is_dead_letter(&app, &poison).await).await;
+    wait_until("it is a dead letter", async || {
+        is_dead_letter(&app, &poison).await
+    })
+    .await;
     let reason = of_chunk(&app, "parked_reason", &poison).await.unwrap();
-    assert!(reason.starts_with("it cannot be settled: "), "{reason}");
+    assert!(
+        reason.starts_with("its outcomes cannot be recorded: "),
+        "{reason}"
+    );
     app.captured_once("poison@example.org");
     app.send_to("innocent@example.org").await;
     app.drain().await;

@@ -22,7 +22,7 @@ async fn unfinished_jobs_are_released_at_shutdown_without_a_loss() {
     }
     // Each job blocks before its call.
     let obstacle = app.block_attempts().await;
-    let mut leaving = app.spawn_worker();
+    let mut stopping = app.spawn_worker();
     wait_until("all are leased", async || {
         number(
             &app,
@@ -32,7 +32,7 @@ async fn unfinished_jobs_are_released_at_shutdown_without_a_loss() {
             == 5
     })
     .await;
-    let status = leaving.terminate().await;
+    let status = stopping.terminate().await;
     assert!(status.success(), "{status}");
     assert_eq!(
         number(

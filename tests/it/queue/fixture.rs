@@ -23,17 +23,17 @@ use waypost_tests::wait_within;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Count {
     pub(super) number: u32,
-    pub(super) lane: u32,
+    pub(super) key: u32,
 }
 
 impl Job for Count {
-    fn lane(&self) -> FairnessKey {
-        lane(self.lane)
+    fn fairness_key(&self) -> FairnessKey {
+        key(self.key)
     }
 }
 
 /// A queue, its Redis and its clock.
-pub(super) struct House {
+pub(super) struct QueueFixture {
     pub(super) queue: Queue<Count>,
     pub(super) queue_settings: QueueSettings,
     client: redis::Client,
@@ -100,11 +100,11 @@ const BOUND: Duration = Duration::from_secs(20);
 pub(super) fn job(number: u32) -> Count {
     Count {
         number,
-        lane: 1_000_000 + number,
+        key: 1_000_000 + number,
     }
 }
 
-pub(super) fn lane(number: u32) -> FairnessKey {
+pub(super) fn key(number: u32) -> FairnessKey {
     FairnessKey(Uuid::from_u128(number.into()))
 }
 
@@ -122,7 +122,7 @@ pub(super) async fn until(what: &str, reached: impl AsyncFn() -> bool) {
     assert!(is_reached, "not reached in {BOUND:?}: {what}");
 }
 
-impl House {
+impl QueueFixture {
     pub(super) fn shared(name: &str) -> Self {
         Self::shared_with(name, fast())
     }
@@ -176,7 +176,7 @@ impl House {
         &self,
         name: &str,
         concurrency: usize,
-        room: usize,
+        in_flight_max: usize,
         handler: impl Fn(Count) -> F + Clone + Send + Sync + 'static,
     ) -> Running
     where
@@ -187,7 +187,7 @@ impl House {
         let runs = self.runs.clone();
         let capacity = Capacity {
             slots: concurrency,
-            room,
+            in_flight_max,
         };
         let worker = WorkerBuilder::new(name)
             .backend(self.queue.backend(name.to_owned(), capacity))
@@ -215,8 +215,8 @@ impl House {
     }
 
     /// Pushes jobs with one fairness key.
-    pub(super) async fn push_in(&self, lane: u32, numbers: impl IntoIterator<Item = u32>) {
-        let jobs = numbers.into_iter().map(|number| Count { number, lane });
+    pub(super) async fn push_in(&self, key: u32, numbers: impl IntoIterator<Item = u32>) {
+        let jobs = numbers.into_iter().map(|number| Count { number, key });
         let jobs: Vec<_> = jobs.collect();
         self.queue.push(&jobs).await.unwrap();
     }
@@ -226,11 +226,11 @@ impl House {
     }
 
     pub(super) fn stream(&self) -> String {
-        self.key("s")
+        self.redis_key("s")
     }
 
     /// A Redis key of the queue, by the end of its name.
-    pub(super) fn key(&self, end: &str) -> String {
+    pub(super) fn redis_key(&self, end: &str) -> String {
         format!("{}:{end}", self.tag)
     }
 
@@ -248,7 +248,7 @@ impl House {
 
     /// The number of entries in the stream by fairness key, as the queue counts them.
     pub(super) async fn counts(&self) -> BTreeMap<String, u32> {
-        self.ask(&["HGETALL", &self.key("n")]).await
+        self.ask(&["HGETALL", &self.redis_key("n")]).await
     }
 
     pub(super) async fn consumers(&self) -> Vec<String> {

@@ -1,5 +1,4 @@
-//! What becomes known of the accounts that cannot send themselves: it is recorded when
-//! it begins and when it is over, whoever notices first.
+//! Records that an account cannot send, and that it can again.
 
 use tracing::{error, info, warn};
 use waypost_core::fault::Fault;
@@ -8,12 +7,12 @@ use waypost_core::provider_account::Accounts;
 
 use crate::send::sending_accounts::SendingAccount;
 
-/// Records what a call says of its account, where that is news. Nobody waits for it; where
-/// Postgres is away the next call says so again.
-pub(crate) fn learn(accounts: &Accounts, sender: &SendingAccount, outcome: &SendOutcome) {
-    let reason = match outcome {
-        SendOutcome::AccountUnusable { reason, .. } if !sender.is_paused => Some(reason.clone()),
-        SendOutcome::Accepted { .. } if sender.is_paused => None,
+/// Records what the outcome of a call says about its account, if that is a change. It runs
+/// in the background; if Postgres does not answer, the next call repeats it.
+pub(crate) fn learn(accounts: &Accounts, account: &SendingAccount, outcome: &SendOutcome) {
+    let failure = match outcome {
+        SendOutcome::AccountUnusable { reason, .. } if !account.is_paused => Some(reason.clone()),
+        SendOutcome::Accepted { .. } if account.is_paused => None,
         SendOutcome::Accepted { .. }
         | SendOutcome::AccountUnusable { .. }
         | SendOutcome::Rejected { .. }
@@ -22,21 +21,21 @@ pub(crate) fn learn(accounts: &Accounts, sender: &SendingAccount, outcome: &Send
         | SendOutcome::Unavailable { .. }
         | SendOutcome::Unknown { .. } => return,
     };
-    let (accounts, sender) = (accounts.clone(), sender.clone());
+    let (accounts, account) = (accounts.clone(), account.clone());
     tokio::spawn(async move {
-        if let Err(fault) = record(&accounts, &sender, reason.as_deref()).await {
-            warn!(provider.account = %sender.id, cause = fault.chain(), "The state of an account could not be recorded");
+        if let Err(fault) = record(&accounts, &account, failure.as_deref()).await {
+            warn!(provider.account = %account.id, cause = fault.chain(), "The state of an account could not be recorded");
         }
     });
 }
 
 async fn record(
     accounts: &Accounts,
-    sender: &SendingAccount,
-    reason: Option<&str>,
+    account: &SendingAccount,
+    failure: Option<&str>,
 ) -> Result<(), Fault> {
-    let (id, revision) = (sender.id, sender.revision);
-    match reason {
+    let (id, revision) = (account.id, account.revision);
+    match failure {
         Some(reason) => {
             if accounts.record_failing(id, revision, reason).await? {
                 error!(provider.account = %id, reason, "A provider account cannot send; its mail waits");

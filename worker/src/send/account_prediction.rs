@@ -1,7 +1,9 @@
-//! Foresight: an organization's next mail goes, as a rule, through the account that took
-//! its last. A claim that says so begins with the attempt, which saves a statement and a
-//! wait for the disk. Nothing relies on it: whoever claims is asked for the account
-//! afterwards as ever, and an attempt that was foreseen wrongly is withdrawn.
+//! Predicts the account of an organization's next mail: as a rule, it is the one that took
+//! the last.
+//!
+//! If an account is predicted, the attempt is written with the lease, which saves a
+//! statement and a commit. Nothing relies on the prediction: the account is selected
+//! afterwards as always, and an attempt for the wrong account is withdrawn.
 
 use moka::future::Cache;
 use waypost_core::delivery::job::SendJob;
@@ -11,10 +13,10 @@ use waypost_core::provider::outcome::SendOutcome;
 
 use crate::send::sending_accounts::SendingAccount;
 
-/// Organizations remembered at the most.
-const REMEMBERED_MAX: u64 = 100_000;
+/// The most organizations in the cache.
+const ORGANIZATIONS_MAX: u64 = 100_000;
 
-/// What was learnt of the organizations' accounts.
+/// The account that took the last mail of each organization.
 pub(crate) struct AccountPrediction {
     accounts: Cache<OrganizationId, ProviderAccountId>,
     ids: Ids,
@@ -22,12 +24,12 @@ pub(crate) struct AccountPrediction {
 
 impl AccountPrediction {
     pub(crate) fn new(ids: Ids) -> Self {
-        let accounts = Cache::builder().max_capacity(REMEMBERED_MAX).build();
+        let accounts = Cache::builder().max_capacity(ORGANIZATIONS_MAX).build();
         Self { accounts, ids }
     }
 
-    /// What to claim for a job.
-    pub(crate) async fn wanted(&self, job: SendJob) -> LeaseRequest {
+    /// The request to lease the chunk of a job.
+    pub(crate) async fn request(&self, job: SendJob) -> LeaseRequest {
         let account = self.accounts.get(&job.organization_id).await;
         let predicted = account.map(|provider_account_id| PredictedAttempt {
             attempt_id: self.ids.next(),
@@ -36,22 +38,23 @@ impl AccountPrediction {
         LeaseRequest { job, predicted }
     }
 
-    /// Learns what came of a call. An account with limits, or one that failed, may have to
-    /// be waited for, and no attempt begins before its wait ends.
+    /// Learns from the outcome of a call. An account with limits, or one that failed, is
+    /// not predicted: its mail may have to wait, and an attempt is not written before the
+    /// wait.
     pub(crate) async fn learn(
         &self,
         organization_id: OrganizationId,
-        sender: &SendingAccount,
+        account: &SendingAccount,
         outcome: &SendOutcome,
     ) {
-        if !sender.is_free() || !matches!(outcome, SendOutcome::Accepted { .. }) {
+        if !account.is_unlimited() || !matches!(outcome, SendOutcome::Accepted { .. }) {
             self.forget(organization_id).await;
-        } else if self.accounts.get(&organization_id).await != Some(sender.id) {
-            self.accounts.insert(organization_id, sender.id).await;
+        } else if self.accounts.get(&organization_id).await != Some(account.id) {
+            self.accounts.insert(organization_id, account.id).await;
         }
     }
 
-    /// Forgets what turned out to be wrong.
+    /// Removes a prediction that was wrong.
     pub(crate) async fn forget(&self, organization_id: OrganizationId) {
         self.accounts.invalidate(&organization_id).await;
     }

@@ -1,13 +1,13 @@
-//! Sending to the many recipients of one chunk: in batches, where the provider takes
-//! several private copies in one call, and the rest one by one.
+//! Sends to the recipients of a chunk that has several: in batches if the provider takes
+//! several private mails in one call, the rest one by one.
 //!
-//! A batch is many attempts and one call. Each attempt is on record before, and each
-//! gets an outcome of its own: an answer that is lost leaves all of them unknown. Who
-//! only shared a call that was refused goes on in a smaller batch or alone, because
-//! nothing was taken: under another attempt, whose writing looks again whether the
-//! recipient was suppressed meanwhile. And who was in a call that failed is tried
-//! alone from then on: should one copy be what the provider fails over, the others do
-//! not pay for it twice.
+//! A batch is several attempts and one call. Each attempt is written before the call and
+//! gets its own outcome; if the reply is lost, all of them are unknown.
+//!
+//! If the provider refuses the call, no mail was taken. A recipient that is not to blame is
+//! then sent to in a smaller batch or alone, with another attempt, so that suppressions are
+//! checked again. A recipient whose batch failed is sent to alone from then on: if one mail
+//! is the reason for the failure, the others do not fail with it twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,545 +17,515 @@ use futures_util::{StreamExt as _, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use waypost_core::account_limiter::{Acquired, Permit};
 use waypost_core::delivery::lease::LeasedRecipient;
-use waypost_core::delivery::outcome::AttemptOutcome;
-use waypost_core::delivery::retry::{self, RetryContext, RetryMoment};
+use waypost_core::delivery::retry::RetryContext;
 use waypost_core::provider::batch::Batching;
 use waypost_core::provider::mail::OutgoingMail;
 use waypost_core::provider::outcome::SendOutcome;
-use waypost_core::provider::{AccountAccess, Adapter, adapter};
+use waypost_core::provider::{AccountAccess, adapter};
 
-use super::job::{SendMessage, Try, settled, untried, withdrawn};
+use super::job::{RecipientAttempt, SendHandler};
 use crate::send::account_pause;
-use crate::send::select_account::{self, Chosen, NoAccount, RateWait, SelectedAccount};
+use crate::send::select_account::{AccountSelection, RateWait, SelectedAccount, Unavailable};
 use crate::send::sending_accounts::{self, SendingAccount};
-use crate::store::{ClaimedChunk, OutcomeRecord};
+use crate::store::{LeasedChunk, OutcomeRecord};
 
-/// The fewest copies of a batch. Fewer go alone, side by side: they are as fast so, and
-/// share no fate.
-const BATCH_COPIES_MIN: usize = 8;
-/// The most bytes of copies that one batch is made of.
+/// The fewest mails of a batch. Fewer are sent concurrently, one call each: that is as fast,
+/// and one failure does not affect the others.
+const BATCH_MAILS_MIN: usize = 8;
+/// The most bytes of mails in one batch.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
-/// The most bytes of copies in all batches of a worker.
+/// The most bytes of mails in all batches of a worker.
 const BATCHES_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// What a copy takes beside the message's bodies, roughly: its headers, and its
-/// unsubscribe links.
-const COPY_BYTES: usize = 3 * 1024;
-/// What a tracked link of a copy takes beside its URL, roughly.
+/// About how many bytes a mail takes besides the bodies: its headers and its unsubscribe
+/// links.
+const MAIL_BYTES: usize = 3 * 1024;
+/// About how many bytes a tracked link takes besides its URL.
 const LINK_BYTES: usize = 512;
-/// Calls of one batch, each without those whom the one before refused by name. Who is
-/// left then goes alone.
+/// Calls for one batch. Each call is made without the recipients that the one before
+/// refused by name; the recipients that are left after the last are sent to one by one.
 const BATCH_CALLS_MAX: usize = 3;
-/// Memory is given out in pieces of so many bytes.
-const PIECE_BYTES: usize = 1024;
+/// The unit in which memory is reserved, in bytes.
+const MEMORY_UNIT: usize = 1024;
 
-/// What the batches under way may hold in memory. Cheap to clone.
+/// The memory for all batches of a worker. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct BatchMemory(Arc<Semaphore>);
 
 impl Default for BatchMemory {
     fn default() -> Self {
-        let pieces = BATCHES_BYTES_MAX / PIECE_BYTES;
-        Self(Arc::new(Semaphore::new(pieces)))
+        let units = BATCHES_BYTES_MAX / MEMORY_UNIT;
+        Self(Arc::new(Semaphore::new(units)))
     }
 }
 
 impl BatchMemory {
-    /// So much, if it is free: nobody waits for the batches of others, whose provider
-    /// may hang.
-    fn take(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES)).ok()?;
-        Arc::clone(&self.0).try_acquire_many_owned(pieces).ok()
+    /// Reserves memory. `None` if not enough is free: a job does not wait for the batches
+    /// of other jobs, whose provider may hang.
+    fn reserve(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let units = u32::try_from(bytes.div_ceil(MEMORY_UNIT)).ok()?;
+        Arc::clone(&self.0).try_acquire_many_owned(units).ok()
     }
 }
 
-/// What has become of a chunk so far.
+/// What happened to the recipients of a chunk so far.
 #[derive(Default)]
 struct ChunkProgress {
-    lost: AtomicBool,
-    no_hurry: AtomicBool,
+    /// Whether an outcome could not be recorded.
+    is_lost: AtomicBool,
+    has_untried: AtomicBool,
 }
 
-/// Attempts through one account that are to share a call.
+/// Attempts through one account that share a call.
 struct Batch<'a> {
-    claim: &'a ClaimedChunk,
-    sender: SendingAccount,
-    /// Where each of its recipients stands.
-    standing: RetryContext,
-    tries: Vec<Try<'a>>,
+    chunk: &'a LeasedChunk,
+    account: SendingAccount,
+    batching: &'static dyn Batching,
+    /// The same for all its recipients.
+    ctx: RetryContext,
+    /// Written, and without an outcome.
+    attempts: Vec<RecipientAttempt<'a>>,
     _memory: OwnedSemaphorePermit,
 }
 
-impl Batch<'_> {
-    fn adapter(&self) -> &'static dyn Adapter {
-        adapter(self.sender.provider_type)
-    }
-
-    fn chosen(&self, pass: Permit) -> Chosen {
-        Chosen {
-            sender: self.sender.clone(),
-            pass,
-            standing: self.standing,
-        }
-    }
+/// What is left to do after a batch's call.
+enum BatchStep<'a> {
+    Done,
+    /// The provider took none of these mails: they can share another call.
+    CallAgain(Vec<&'a LeasedRecipient>),
+    /// These cannot share a call. The permit is there if no call was made.
+    SendOneByOne(Vec<&'a LeasedRecipient>, Option<Permit>),
 }
 
-impl SendMessage {
-    /// Sends to the recipients of a chunk and ends its lease. `large` messages go copy
-    /// by copy.
-    pub(super) async fn send_to_many(&self, claim: &ClaimedChunk, large: bool) {
+impl SendHandler {
+    /// Sends to the recipients of a chunk and ends its lease. A large message is sent to
+    /// one recipient at a time.
+    pub(super) async fn send_to_many(&self, chunk: &LeasedChunk, is_large: bool) {
         let progress = ChunkProgress::default();
-        let alone = if large {
-            claim.recipients.iter().collect()
+        let (left, extra_calls) = if is_large {
+            (chunk.recipients.iter().collect(), None)
         } else {
-            self.send_in_batches(claim, &progress).await
+            let left = self.send_in_batches(chunk, &progress).await;
+            let extra_calls = self.extra_calls(left.len());
+            (left, extra_calls)
         };
-        let more = if large {
-            None
-        } else {
-            self.more_calls(alone.len())
-        };
-        let calls = 1 + more.as_ref().map_or(0, SemaphorePermit::num_permits);
-        stream::iter(alone)
-            .for_each_concurrent(calls, |recipient| async {
-                let settlement = self.send(claim, recipient).await;
-                self.record(settlement, &progress).await;
+        stream::iter(left)
+            .for_each_concurrent(concurrency(extra_calls.as_ref()), |recipient| async {
+                let record = self.send(chunk, recipient).await;
+                self.record(record, &progress).await;
             })
             .await;
-        drop(more);
-        if !progress.lost.into_inner() {
-            let mut settlement = OutcomeRecord::of(claim);
-            settlement.finished = true;
-            settlement.no_hurry = progress.no_hurry.into_inner();
-            self.sending.ledger.settle(settlement).await;
+        drop(extra_calls);
+        if !progress.is_lost.into_inner() {
+            let mut record = OutcomeRecord::of(chunk);
+            record.ends_lease = true;
+            record.has_untried = progress.has_untried.into_inner();
+            self.sending.store.record(record).await;
         }
     }
 
-    /// Records it; false where that cannot be done any more.
-    async fn record(&self, settlement: OutcomeRecord, progress: &ChunkProgress) -> bool {
-        if settlement.untried.is_some() {
-            progress.no_hurry.store(true, Ordering::Relaxed);
+    /// Writes an outcome record. False if it cannot be written.
+    async fn record(&self, record: OutcomeRecord, progress: &ChunkProgress) -> bool {
+        if record.untried.is_some() {
+            progress.has_untried.store(true, Ordering::Relaxed);
         }
-        let is_recorded = self.sending.ledger.settle(settlement).await;
+        let is_recorded = self.sending.store.record(record).await;
         if !is_recorded {
-            progress.lost.store(true, Ordering::Relaxed);
+            progress.is_lost.store(true, Ordering::Relaxed);
         }
         is_recorded
     }
 
-    async fn record_all(&self, settlements: Vec<OutcomeRecord>, progress: &ChunkProgress) {
-        let all = settlements.into_iter();
-        join_all(all.map(|settlement| self.record(settlement, progress))).await;
+    async fn record_all(&self, records: Vec<OutcomeRecord>, progress: &ChunkProgress) {
+        let all = records.into_iter();
+        join_all(all.map(|record| self.record(record, progress))).await;
     }
 
-    /// Sends to those that can share calls, and leaves the others.
+    /// Sends to the recipients that can share calls, and returns the others.
     async fn send_in_batches<'a>(
         &self,
-        claim: &'a ClaimedChunk,
+        chunk: &'a LeasedChunk,
         progress: &ChunkProgress,
     ) -> Vec<&'a LeasedRecipient> {
-        let all = claim.recipients.iter();
-        let (mut sociable, mut alone): (Vec<_>, Vec<_>) =
+        let all = chunk.recipients.iter();
+        let (mut can_share, mut left): (Vec<_>, Vec<_>) =
             all.partition(|recipient| recipient.unknowns == 0 && recipient.retry_state.rounds == 0);
-        while let Some(first) = sociable.first() {
-            // They are tried from the same candidate on, so one answer does for all.
+        while let Some(first) = can_share.first() {
+            // With the same retry state their tries begin with the same candidate, so one
+            // selection is enough for all.
             let retry_state = first.retry_state;
-            let (group, others): (Vec<_>, Vec<_>) = sociable
+            let (group, others): (Vec<_>, Vec<_>) = can_share
                 .into_iter()
                 .partition(|recipient| recipient.retry_state == retry_state);
-            sociable = others;
-            let left = self.send_group(claim, group, progress).await;
-            alone.extend(left);
+            can_share = others;
+            left.extend(self.send_group(chunk, group, progress).await);
         }
-        alone
+        left
     }
 
-    /// Sends to recipients that stand alike, batch by batch, as long as that can be.
+    /// Sends to recipients with the same retry state, batch by batch, and returns those that
+    /// are to be sent to alone.
     async fn send_group<'a>(
         &self,
-        claim: &'a ClaimedChunk,
+        chunk: &'a LeasedChunk,
         mut group: Vec<&'a LeasedRecipient>,
         progress: &ChunkProgress,
     ) -> Vec<&'a LeasedRecipient> {
-        while self.may_batch(claim, &group).await {
-            let bytes = (group.len() * copy_bytes(claim)).min(BATCH_BYTES_MAX);
-            let Some(memory) = self.batch_memory.take(bytes) else {
+        while self.may_batch(chunk, &group).await {
+            let bytes = (group.len() * mail_bytes(chunk)).min(BATCH_BYTES_MAX);
+            let Some(memory) = self.batch_memory.reserve(bytes) else {
                 break;
             };
-            let Some(choice) = self.choose_for(claim, group[0]).await else {
-                break;
-            };
-            match choice {
-                SelectedAccount::Account(chosen) => match adapter_of(&chosen).batching() {
-                    Some(batching) => {
-                        let size = group.len().min(batching.mails_max());
-                        let size = size.min((bytes / copy_bytes(claim)).max(1));
-                        let rest = group.split_off(size);
-                        let batch = Batch {
-                            claim,
-                            sender: chosen.sender,
-                            standing: chosen.standing,
-                            tries: Vec::with_capacity(size),
-                            _memory: memory,
-                        };
-                        self.fill_and_send(batch, chosen.pass, &group, progress)
-                            .await;
-                        group = rest;
-                    }
-                    // The next account in turn takes one at a time.
-                    None => {
+            match self.select_account(chunk, group[0]).await {
+                Ok(Some(AccountSelection::Selected(selected))) => {
+                    let Some(batching) = adapter(selected.account.provider_type).batching() else {
+                        // This account takes one mail per call. The rest is sent one by one.
                         let first = group.remove(0);
-                        let settlement = self.send_through(claim, first, chosen).await;
-                        self.record(settlement, progress).await;
+                        let record = self.send_through(chunk, first, selected).await;
+                        self.record(record, progress).await;
                         break;
-                    }
-                },
-                SelectedAccount::NoAccount(refused) => {
-                    self.put_all_off(claim, &group, &refused, progress).await;
+                    };
+                    let fitting = (bytes / mail_bytes(chunk)).max(1);
+                    let size = group.len().min(batching.mails_max()).min(fitting);
+                    let rest = group.split_off(size);
+                    let batch = Batch {
+                        chunk,
+                        account: selected.account,
+                        batching,
+                        ctx: selected.ctx,
+                        attempts: Vec::with_capacity(size),
+                        _memory: memory,
+                    };
+                    self.send_batch(batch, selected.permit, group, progress)
+                        .await;
+                    group = rest;
+                }
+                Ok(Some(AccountSelection::Unavailable(unavailable))) => {
+                    self.put_all_off(chunk, &group, &unavailable, progress)
+                        .await;
                     return Vec::new();
                 }
-                // Each says so for itself.
-                SelectedAccount::Nobody => break,
+                // Sent to alone, each recipient gets its own record of that.
+                Ok(Some(AccountSelection::NoAccount) | None) | Err(_) => break,
             }
         }
         group
     }
 
-    /// Whether a batch of these is worth it: they are enough, enough of them fit, and
-    /// the account whose turn it is has batches.
-    async fn may_batch(&self, claim: &ClaimedChunk, group: &[&LeasedRecipient]) -> bool {
-        let fit = BATCH_BYTES_MAX / copy_bytes(claim);
+    /// Whether a batch is worth it: enough recipients, enough of whose mails fit into one
+    /// batch, and a provider with batches.
+    async fn may_batch(&self, chunk: &LeasedChunk, group: &[&LeasedRecipient]) -> bool {
+        let fitting = BATCH_BYTES_MAX / mail_bytes(chunk);
         let Some(first) = group
             .first()
-            .filter(|_| group.len().min(fit) >= BATCH_COPIES_MIN)
+            .filter(|_| group.len().min(fitting) >= BATCH_MAILS_MIN)
         else {
             return false;
         };
-        let candidates = sending_accounts::candidates(&self.sending.accounts, &claim.message).await;
+        let candidates = sending_accounts::candidates(&self.sending.accounts, &chunk.message).await;
         candidates.is_ok_and(|candidates| {
-            let place = usize::try_from(first.retry_state.candidate).unwrap_or_default();
-            let sender = candidates.senders.get(place);
-            sender
-                .or(candidates.senders.first())
-                .is_some_and(|sender| adapter(sender.provider_type).batching().is_some())
+            let index = usize::try_from(first.retry_state.candidate).unwrap_or_default();
+            let account = candidates.accounts.get(index);
+            account
+                .or(candidates.accounts.first())
+                .is_some_and(|account| adapter(account.provider_type).batching().is_some())
         })
     }
 
-    /// Asks for an account, waiting for its pace as one copy would. Nothing where each
-    /// recipient had better ask for itself, or may not any more.
-    async fn choose_for(
+    /// Sends a batch to `recipients`. Each call is made without the recipients that the one
+    /// before decided; attempts for a further call are written anew, because suppressions
+    /// may have been added meanwhile.
+    async fn send_batch<'a>(
         &self,
-        claim: &ClaimedChunk,
-        recipient: &LeasedRecipient,
-    ) -> Option<SelectedAccount> {
-        let sending = &self.sending;
-        let mut patience = RateWait::fresh();
-        loop {
-            if sending.shutdown.is_cancelled() || !sending.tenures.may_call(claim.worker) {
-                return None;
-            }
-            let (accounts, gates) = (&sending.accounts, &sending.gates);
-            let refusals = self.refusals();
-            let choice =
-                select_account::choose(accounts, gates, refusals, &claim.message, recipient).await;
-            let choice = choice.ok()?;
-            if let SelectedAccount::NoAccount(refused) = &choice
-                && self.wait_in_place(refused, &mut patience).await
-            {
-                continue;
-            }
-            return Some(choice);
+        mut batch: Batch<'a>,
+        mut permit: Permit,
+        mut recipients: Vec<&'a LeasedRecipient>,
+        progress: &ChunkProgress,
+    ) {
+        for calls_left in (0..BATCH_CALLS_MAX).rev() {
+            self.write_attempts(&mut batch, &recipients, progress).await;
+            let (left, unused) = match self.call_batch(&mut batch, permit, progress).await {
+                BatchStep::Done => return,
+                BatchStep::SendOneByOne(left, unused) => (left, unused),
+                BatchStep::CallAgain(left) if calls_left == 0 => (left, None),
+                // The permit before the attempts: it may take a wait.
+                BatchStep::CallAgain(left) => match self.permit_for(&batch, None).await {
+                    Some(next) => {
+                        (permit, recipients) = (next, left);
+                        continue;
+                    }
+                    None => {
+                        let untried = left.into_iter().map(|left| batch.chunk.untried(left));
+                        return self.record_all(untried.collect(), progress).await;
+                    }
+                },
+            };
+            return self.send_one_by_one(&batch, left, unused, progress).await;
         }
     }
 
-    async fn fill_and_send<'a>(
-        &self,
-        mut batch: Batch<'a>,
-        pass: Permit,
-        group: &[&'a LeasedRecipient],
-        progress: &ChunkProgress,
-    ) {
-        self.write_attempts(&mut batch, group, progress).await;
-        self.send_batch(batch, pass, progress).await;
-    }
-
-    /// Fills a batch with those of whom an attempt could be written.
+    /// Adds an attempt for each recipient, and writes them. Those whose call must not be
+    /// made are recorded and left out.
     async fn write_attempts<'a>(
         &self,
         batch: &mut Batch<'a>,
-        group: &[&'a LeasedRecipient],
+        recipients: &[&'a LeasedRecipient],
         progress: &ChunkProgress,
     ) {
-        for &recipient in group {
-            let mut this = self.begin(batch.claim, recipient);
-            this.attempt.provider_account_id = batch.sender.id;
-            batch.tries.push(this);
+        for &recipient in recipients {
+            let mut attempt = self.new_attempt(batch.chunk, recipient);
+            attempt.row.provider_account_id = batch.account.id;
+            batch.attempts.push(attempt);
         }
-        let written = join_all(batch.tries.iter().map(|this| self.write_attempt(this))).await;
+        let all = batch.attempts.iter();
+        let written = join_all(all.map(|attempt| self.write_attempt(attempt))).await;
         let mut written = written.into_iter();
-        let mut instead = Vec::new();
-        batch.tries.retain(|_| match written.next() {
-            Some(Some(settlement)) => {
-                instead.push(settlement);
+        let mut not_called = Vec::new();
+        batch.attempts.retain(|_| match written.next().flatten() {
+            Some(record) => {
+                not_called.push(record);
                 false
             }
-            Some(None) | None => true,
+            None => true,
         });
-        self.record_all(instead, progress).await;
+        self.record_all(not_called, progress).await;
     }
 
-    /// Takes back the attempts of a batch, none of which has a call under way. False where
-    /// that could not be recorded: then nothing more may be done for them.
-    async fn take_back(&self, batch: &mut Batch<'_>, progress: &ChunkProgress) -> bool {
-        if batch.tries.is_empty() {
-            return true;
+    /// Makes one call for the attempts of a batch, and says what is left to do. The attempts
+    /// without an outcome are withdrawn.
+    async fn call_batch<'a>(
+        &self,
+        batch: &mut Batch<'a>,
+        permit: Permit,
+        progress: &ChunkProgress,
+    ) -> BatchStep<'a> {
+        let attempts = batch.attempts.len();
+        if attempts == 0 {
+            return BatchStep::Done;
         }
-        let mut settlement = OutcomeRecord::of(batch.claim);
-        for this in batch.tries.drain(..) {
-            settlement.withdraw(this.attempt.key());
+        if !self.sending.worker_lease.may_call(batch.chunk.worker) {
+            let withdrawn = batch.attempts.iter().map(RecipientAttempt::withdrawn);
+            self.record_all(withdrawn.collect(), progress).await;
+            return BatchStep::Done;
         }
-        self.record(settlement, progress).await
-    }
-
-    /// Makes the calls of attempts that are on record. Those of a further call are written
-    /// anew: what the last look at the suppressions saw is old by then.
-    async fn send_batch(&self, mut batch: Batch<'_>, pass: Permit, progress: &ChunkProgress) {
-        let batching = batch.adapter().batching();
-        let mut entered = pass;
-        let mut calls = 0;
-        while !batch.tries.is_empty() {
-            let before = batch.tries.len();
-            if !self.sending.tenures.may_call(batch.claim.worker) {
-                let all = batch.tries.iter().map(withdrawn).collect();
-                return self.record_all(all, progress).await;
-            }
-            calls += 1;
-            let unused = match batching {
-                Some(batching) => {
-                    let called = self.call_batch(&mut batch, batching, entered, progress);
-                    called.await
-                }
-                None => Some(entered),
-            };
-            let left: Vec<_> = batch.tries.iter().map(|this| this.recipient).collect();
-            if !self.take_back(&mut batch, progress).await || left.is_empty() {
-                return;
-            }
-            if unused.is_some() || left.len() == before || calls == BATCH_CALLS_MAX {
-                return self.send_apart(&batch, left, unused, progress).await;
-            }
-            // First, since it may have to be waited for.
-            let Some(pass) = self.pass_for(&batch, None).await else {
-                let left = left.into_iter();
-                let all = left.map(|recipient| untried(batch.claim, recipient));
-                return self.record_all(all.collect(), progress).await;
-            };
-            entered = pass;
-            self.write_attempts(&mut batch, &left, progress).await;
+        let unused = self.make_call(batch, permit, progress).await;
+        let left: Vec<_> = batch.attempts.iter().map(|left| left.recipient).collect();
+        if left.is_empty() || !self.withdraw_all(batch, progress).await {
+            return BatchStep::Done;
+        }
+        if unused.is_some() || left.len() == attempts {
+            BatchStep::SendOneByOne(left, unused)
+        } else {
+            BatchStep::CallAgain(left)
         }
     }
 
-    /// Makes one call for all, and records what came of each. Those that were not taken
-    /// and are not to blame stay in the batch. The pass comes back where there was no
-    /// call, because they cannot share one.
-    async fn call_batch(
+    /// Withdraws the attempts of a batch. False if that cannot be recorded: then their
+    /// recipients must not be sent to.
+    async fn withdraw_all(&self, batch: &mut Batch<'_>, progress: &ChunkProgress) -> bool {
+        let mut record = OutcomeRecord::of(batch.chunk);
+        for attempt in batch.attempts.drain(..) {
+            record.withdraw(attempt.row.key());
+        }
+        self.record(record, progress).await
+    }
+
+    /// Composes the mails, makes the call, and records the outcomes. Attempts without an
+    /// outcome stay in the batch: the provider did not take their mails and did not refuse
+    /// them by name. Returns the permit if no call was made because no mails can share one.
+    async fn make_call(
         &self,
         batch: &mut Batch<'_>,
-        batching: &dyn Batching,
-        pass: Permit,
+        permit: Permit,
         progress: &ChunkProgress,
     ) -> Option<Permit> {
         let sending = &self.sending;
-        let mut mails = Vec::with_capacity(batch.tries.len());
-        let mut unprepared = Vec::new();
-        batch.tries.retain(|this| match self.compose(this) {
-            Ok(mail) => {
-                mails.push(mail);
-                true
-            }
-            Err(fault) => {
-                let mut settlement = self.unprepared(this, &fault);
-                settlement.withdraw(this.attempt.key());
-                unprepared.push(settlement);
-                false
-            }
-        });
-        self.record_all(unprepared, progress).await;
-        // Those that cannot share a call stay, and are left for calls of their own.
-        let share = |mail: &OutgoingMail| batching.can_batch(mail.to.address());
-        let sharing: Vec<bool> = mails.iter().map(share).collect();
-        mails.retain(share);
+        let mut mails = self.compose_all(batch, progress).await;
+        let can_share = |mail: &OutgoingMail| batch.batching.can_batch(mail.to.address());
+        let shares: Vec<bool> = mails.iter().map(can_share).collect();
+        mails.retain(can_share);
         if mails.is_empty() {
-            return Some(pass);
+            return Some(permit);
         }
         let now = sending.clock.now();
         let access = AccountAccess {
-            credentials: &batch.sender.credentials,
+            credentials: &batch.account.credentials,
             endpoints: &sending.accounts.endpoints,
             now,
         };
-        let Some(call) = batching.send(&access, &mails) else {
-            return Some(pass);
+        let Some(call) = batch.batching.send(&access, &mails) else {
+            return Some(permit);
         };
-        // The request holds them too, and the call may take long.
-        let (adapter, count) = (batch.adapter(), mails.len());
+        let count = mails.len();
+        // The request contains the mails, and the call may take long.
         drop(mails);
+        let adapter = adapter(batch.account.provider_type);
         let transport = &sending.accounts.transport;
-        let (answer, status) = transport
-            .send_batch(adapter, batching, call, count, now)
+        let (reply, status_code) = transport
+            .send_batch(adapter, batch.batching, call, count, now)
             .await;
-        pass.end(&answer.account_outcome);
-        account_pause::learn(&sending.accounts, &batch.sender, &answer.account_outcome);
-        let message = batch.claim.message.content.id;
-        for outcome in answer.outcomes.iter().flatten() {
-            let refusals = self.refusals();
-            refusals.learn(message, &batch.sender, outcome).await;
+        permit.end(&reply.account_outcome);
+        account_pause::learn(&sending.accounts, &batch.account, &reply.account_outcome);
+        let message_id = batch.chunk.message.content.id;
+        for outcome in reply.outcomes.iter().flatten() {
+            let account = &batch.account;
+            self.refusals.learn(message_id, account, outcome).await;
         }
-        let mut outcomes = answer.outcomes.into_iter();
-        let outcomes = sharing.into_iter().map(|shares| {
-            let outcome = shares.then(|| outcomes.next());
-            outcome.flatten().flatten()
-        });
-        let settled = self.settle_batch(batch, outcomes.collect(), status);
-        self.record_all(settled, progress).await;
+        // One entry for each attempt: `None` if its mail was not in the call, or has no
+        // outcome.
+        let mut outcomes = reply.outcomes.into_iter();
+        let outcomes = shares
+            .into_iter()
+            .map(|shares| shares.then(|| outcomes.next()).flatten().flatten());
+        let records = self.decide_all(batch, outcomes.collect(), status_code);
+        self.record_all(records, progress).await;
         None
     }
 
-    /// Takes those with an outcome out of the batch, and says what there is to record of
-    /// them. They share a moment and a chance, so those that are tried again come
-    /// together again.
-    fn settle_batch(
+    /// Composes the mails of a batch. Attempts whose mail cannot be composed are recorded
+    /// and left out.
+    async fn compose_all(
+        &self,
+        batch: &mut Batch<'_>,
+        progress: &ChunkProgress,
+    ) -> Vec<OutgoingMail> {
+        let mut mails = Vec::with_capacity(batch.attempts.len());
+        let mut unprepared = Vec::new();
+        batch
+            .attempts
+            .retain(|attempt| match self.compose(attempt) {
+                Ok(mail) => {
+                    mails.push(mail);
+                    true
+                }
+                Err(fault) => {
+                    let mut record = self.unprepared(attempt, &fault);
+                    record.withdraw(attempt.row.key());
+                    unprepared.push(record);
+                    false
+                }
+            });
+        self.record_all(unprepared, progress).await;
+        mails
+    }
+
+    /// Takes the attempts with an outcome out of the batch, and returns their records. All
+    /// get the same time and the same jitter, so that the retries share calls again.
+    fn decide_all(
         &self,
         batch: &mut Batch<'_>,
         outcomes: Vec<Option<SendOutcome>>,
         status_code: Option<u16>,
     ) -> Vec<OutcomeRecord> {
-        let Some(here) = self.moment(batch.tries.first(), status_code.is_some()) else {
-            return Vec::new();
-        };
-        let (standing, settings) = (batch.standing, &self.sending.settings);
+        let moment = self.moment(batch.chunk, status_code.is_some());
+        let ctx = batch.ctx;
         let mut outcomes = outcomes.into_iter();
-        let mut done = Vec::new();
-        batch.tries.retain(|this| {
+        let mut records = Vec::new();
+        batch.attempts.retain(|attempt| {
             let Some(outcome) = outcomes.next().flatten() else {
                 return true;
             };
-            let next_state = retry::decide(&outcome, standing, settings, here);
-            let recorded = AttemptOutcome {
-                attempted: true,
-                status_code,
-                ..self.not_attempted(this, outcome, next_state, here.now)
-            };
-            done.push(settled(this, recorded));
+            records.push(self.decide(attempt, outcome, status_code, ctx, moment));
             false
         });
-        done
+        records
     }
 
-    /// Sends one by one what could not share a call, or what shared one that was refused,
-    /// through the batch's account.
-    async fn send_apart(
+    /// Sends to recipients one by one, through the account of the batch. `permit` is for the
+    /// first of them, if there is one already.
+    async fn send_one_by_one(
         &self,
         batch: &Batch<'_>,
-        left: Vec<&LeasedRecipient>,
-        pass: Option<Permit>,
+        recipients: Vec<&LeasedRecipient>,
+        mut permit: Option<Permit>,
         progress: &ChunkProgress,
     ) {
-        let more = self.more_calls(left.len());
-        let calls = 1 + more.as_ref().map_or(0, SemaphorePermit::num_permits);
-        let mut pass = pass;
-        let each = left.into_iter().map(|recipient| (recipient, pass.take()));
-        stream::iter(each)
-            .for_each_concurrent(calls, |(recipient, pass)| async {
-                let settlement = match self.pass_for(batch, pass).await {
-                    Some(pass) => {
-                        let chosen = batch.chosen(pass);
-                        self.send_through(batch.claim, recipient, chosen).await
-                    }
-                    None => untried(batch.claim, recipient),
-                };
-                self.record(settlement, progress).await;
-            })
+        let extra_calls = self.extra_calls(recipients.len());
+        let each = recipients.into_iter();
+        stream::iter(each.map(|recipient| (recipient, permit.take())))
+            .for_each_concurrent(
+                concurrency(extra_calls.as_ref()),
+                |(recipient, permit)| async {
+                    let record = match self.permit_for(batch, permit).await {
+                        Some(permit) => {
+                            let selected = SelectedAccount {
+                                account: batch.account.clone(),
+                                permit,
+                                ctx: batch.ctx,
+                            };
+                            self.send_through(batch.chunk, recipient, selected).await
+                        }
+                        None => batch.chunk.untried(recipient),
+                    };
+                    self.record(record, progress).await;
+                },
+            )
             .await;
     }
 
-    /// Leave for a further call through the batch's account: the one that is there
-    /// already, or another, waiting for the account's pace. Nothing where there is none,
-    /// or no call may be made any more.
-    async fn pass_for(&self, batch: &Batch<'_>, pass: Option<Permit>) -> Option<Permit> {
+    /// The permit for a further call through the account of the batch: the given one, or
+    /// another, for which it may wait. `None` if the account may not be called, or no call
+    /// may begin any more.
+    async fn permit_for(&self, batch: &Batch<'_>, given: Option<Permit>) -> Option<Permit> {
         let sending = &self.sending;
-        let (worker, sender) = (batch.claim.worker, &batch.sender);
-        let mut patience = RateWait::fresh();
-        let mut pass = pass;
-        loop {
-            if !sending.tenures.may_call(worker) {
-                return None;
-            }
-            if let Some(pass) = pass.take() {
-                return Some(pass);
-            }
-            if sending.shutdown.is_cancelled() {
-                return None;
-            }
-            // No provider that has batches throttles by domain.
-            match sender.enter(&sending.gates, None).await {
-                Acquired::Granted(entered) => pass = Some(entered),
-                Acquired::Rejected(closed) => {
-                    let refused = NoAccount {
-                        closed,
-                        standing: batch.standing,
+        if given.is_some() {
+            return given.filter(|_| sending.worker_lease.may_call(batch.chunk.worker));
+        }
+        let mut rate_wait = RateWait::new();
+        while self.may_begin(batch.chunk.worker) {
+            // No provider with batches throttles by domain.
+            match batch.account.acquire(&sending.account_limiter, None).await {
+                // Asked again, because acquiring may have taken long.
+                Acquired::Granted(permit) => {
+                    let may_call = sending.worker_lease.may_call(batch.chunk.worker);
+                    return may_call.then_some(permit);
+                }
+                Acquired::Rejected(rejected) => {
+                    let unavailable = Unavailable {
+                        rejected,
+                        ctx: batch.ctx,
                     };
-                    if !self.wait_in_place(&refused, &mut patience).await {
+                    if !self.wait_for_rate(&unavailable, &mut rate_wait).await {
                         return None;
                     }
                 }
             }
         }
+        None
     }
 
-    /// None of the accounts may be called now.
+    /// Records for each recipient that its candidates may not be called now. All get the
+    /// same time and the same jitter, so that the retries share calls.
     async fn put_all_off(
         &self,
-        claim: &ClaimedChunk,
+        chunk: &LeasedChunk,
         group: &[&LeasedRecipient],
-        refused: &NoAccount,
+        unavailable: &Unavailable,
         progress: &ChunkProgress,
     ) {
-        let tries: Vec<_> = group.iter().map(|one| self.begin(claim, one)).collect();
-        let Some(here) = self.moment(tries.first(), false) else {
-            return;
-        };
-        let (why, settings) = (refused.why(), &self.sending.settings);
-        let wait = refused.closed.wait;
-        let all = tries.iter().map(|this| {
-            let next_state = retry::put_off(why, wait, refused.standing, settings, here);
-            let outcome = SendOutcome::Unavailable {
-                retry_after: None,
-                reason: why.to_owned(),
-            };
-            settled(
-                this,
-                self.not_attempted(this, outcome, next_state, here.now),
-            )
-        });
-        self.record_all(all.collect(), progress).await;
-    }
-
-    fn moment(&self, first: Option<&Try<'_>>, answered: bool) -> Option<RetryMoment> {
-        first.map(|first| self.here(first, answered))
+        let recipients = group.iter();
+        let attempts: Vec<_> = recipients
+            .map(|recipient| self.new_attempt(chunk, recipient))
+            .collect();
+        let moment = self.moment(chunk, false);
+        let records = attempts
+            .iter()
+            .map(|attempt| self.put_off_at(attempt, unavailable, moment));
+        self.record_all(records.collect(), progress).await;
     }
 }
 
-fn adapter_of(chosen: &Chosen) -> &'static dyn Adapter {
-    adapter(chosen.sender.provider_type)
+/// How many calls a chunk may make at the same time with these permits.
+fn concurrency(extra_calls: Option<&SemaphorePermit<'_>>) -> usize {
+    1 + extra_calls.map_or(0, SemaphorePermit::num_permits)
 }
 
-/// What one copy takes in memory.
-fn copy_bytes(claim: &ClaimedChunk) -> usize {
-    let content = &claim.message.content;
+/// About how many bytes of memory one mail of the chunk takes.
+fn mail_bytes(chunk: &LeasedChunk) -> usize {
+    let content = &chunk.message.content;
     let bodies = [&content.html, &content.text];
     let bodies = bodies.into_iter().flatten().map(String::len).sum::<usize>();
-    let links = claim.plan.links();
-    // The URLs are in what tracks them, encoded.
+    let links = chunk.plan.links();
+    // A tracked link contains its URL, encoded.
     let tracked = if links > 0 { bodies } else { 0 };
-    bodies + 2 * tracked + links * LINK_BYTES + COPY_BYTES
+    bodies + 2 * tracked + links * LINK_BYTES + MAIL_BYTES
 }

@@ -1,10 +1,11 @@
-//! The jobs, one module each.
+//! Sending the mails of a job.
 
 mod account_pause;
 mod account_prediction;
 mod batch;
 pub(crate) mod job;
 mod quarantine;
+mod record;
 mod refusals;
 mod select_account;
 mod sending_accounts;

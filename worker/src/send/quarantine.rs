@@ -1,7 +1,9 @@
-//! Suspects: chunks that may be what their workers die of, and those whose handlers
-//! panicked. [`waypost_core::delivery::dead_letter`] says what is counted and why; here it is
-//! seen to that one suspect is worked on at a time, and that a panic costs its own
-//! chunk alone.
+//! Isolates chunks that may be the reason why their workers were lost, and gives back the
+//! chunks of handlers that panicked.
+//!
+//! [`waypost_core::delivery::dead_letter`] says what is counted and why. This module
+//! ensures that a worker sends one quarantined chunk at a time, and that a panic is
+//! counted against its own chunk only.
 
 use std::any::Any;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
 use waypost_core::db::{self, OrFault, PgPool};
 use waypost_core::delivery::attempt::{self, AttemptKey};
-use waypost_core::delivery::dead_letter::{self, SUSPECT_FROM};
+use waypost_core::delivery::dead_letter::{self, QUARANTINE_FROM};
 use waypost_core::delivery::job::SendJob;
 use waypost_core::delivery::reaper;
 use waypost_core::fault::{Fault, FaultKind};
@@ -20,96 +22,98 @@ use waypost_core::ids::{Ids, WorkerId};
 use waypost_core::job_queue::JobEnd;
 use waypost_core::warn_seldom;
 
-use crate::store::ClaimedChunk;
+use crate::store::LeasedChunk;
 use crate::worker_lease::WorkerLease;
 
-/// Suspects that wait in this worker for their turn: few, since they keep places
-/// from other jobs. The others are given back and come again.
+/// Quarantined chunks that may wait in this worker. Few, because their jobs keep slots.
+/// The others are given back and retried later.
 const WAITING_MAX: usize = 4;
-/// When a suspect comes again for which there was no room.
-const COME_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// When a job comes again whose handler panicked.
+/// When a quarantined chunk is retried that could not be started.
+const POSTPONED_BY: Duration = Duration::from_secs(1);
+/// When a job is retried whose handler panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(2);
-/// The waits between tries to give a chunk back while Postgres is away.
-const RECORD_AGAIN_FIRST: Duration = Duration::from_millis(100);
-const RECORD_AGAIN_LONGEST: Duration = Duration::from_secs(5);
+/// The first and the longest wait between tries to give a chunk back while Postgres does
+/// not answer.
+const GIVE_BACK_RETRY_FIRST: Duration = Duration::from_millis(100);
+const GIVE_BACK_RETRY_LONGEST: Duration = Duration::from_secs(5);
 
-/// The suspects of this worker.
+/// The quarantined chunks of this worker.
 pub(crate) struct Quarantine {
     pool: PgPool,
-    tenures: WorkerLease,
+    worker_lease: WorkerLease,
     ids: Ids,
     clock: Clock,
     settings: SendingSettings,
-    turn: Semaphore,
+    isolated: Semaphore,
     waiting: Semaphore,
 }
 
-/// How a claimed chunk may be worked on.
+/// Whether a chunk may be sent.
 pub(crate) enum Admission<'a> {
-    /// At once, beside all others.
-    Freely,
-    /// At once, and no other suspect until this is dropped.
-    Alone { _turn: SemaphorePermit<'a> },
-    /// Not now: it is to be given back untried, and to come again after this long.
-    Later(Duration),
+    /// Now, beside other chunks.
+    Unrestricted,
+    /// Now. No other quarantined chunk is started until this is dropped.
+    Isolated { _permit: SemaphorePermit<'a> },
+    /// Not now: the chunk is to be given back untried and retried after this wait.
+    Postponed(Duration),
 }
 
 impl Quarantine {
     pub(crate) fn new(
         pool: PgPool,
-        tenures: WorkerLease,
+        worker_lease: WorkerLease,
         ids: Ids,
         clock: Clock,
         settings: SendingSettings,
     ) -> Self {
         Self {
             pool,
-            tenures,
+            worker_lease,
             ids,
             clock,
             settings,
-            turn: Semaphore::new(1),
+            isolated: Semaphore::new(1),
             waiting: Semaphore::new(WAITING_MAX),
         }
     }
 
-    /// Says how a chunk may be worked on, and waits for its turn if it must. That a
-    /// suspect begins is on record before it does.
-    pub(crate) async fn admit(&self, claim: &ClaimedChunk) -> Admission<'_> {
-        if claim.losses < SUSPECT_FROM {
-            return Admission::Freely;
+    /// Decides whether a chunk may be sent. A quarantined chunk waits here until no other
+    /// is sent, and its start is recorded in Postgres first.
+    pub(crate) async fn admit(&self, chunk: &LeasedChunk) -> Admission<'_> {
+        if chunk.losses < QUARANTINE_FROM {
+            return Admission::Unrestricted;
         }
         let Ok(waiting) = self.waiting.try_acquire() else {
-            return Admission::Later(COME_AGAIN_AFTER);
+            return Admission::Postponed(POSTPONED_BY);
         };
-        let Ok(turn) = self.turn.acquire().await else {
-            return Admission::Later(COME_AGAIN_AFTER);
+        let Ok(permit) = self.isolated.acquire().await else {
+            return Admission::Postponed(POSTPONED_BY);
         };
         drop(waiting);
-        match self.begin(claim).await {
-            Ok(true) => Admission::Alone { _turn: turn },
-            Ok(false) => Admission::Later(COME_AGAIN_AFTER),
+        match self.record_start(chunk).await {
+            Ok(true) => Admission::Isolated { _permit: permit },
+            Ok(false) => Admission::Postponed(POSTPONED_BY),
             Err(fault) => {
-                warn_seldom!(cause = fault.chain(), "A suspect is not begun with");
-                Admission::Later(COME_AGAIN_AFTER)
+                warn_seldom!(cause = fault.chain(), "Cannot start a quarantined job");
+                Admission::Postponed(POSTPONED_BY)
             }
         }
     }
 
-    async fn begin(&self, claim: &ClaimedChunk) -> Result<bool, Fault> {
-        const DOING: &str = "begin with a suspect";
+    async fn record_start(&self, chunk: &LeasedChunk) -> Result<bool, Fault> {
+        const DOING: &str = "start a quarantined chunk";
         db::bounded(DOING, async {
             let mut connection = self.pool.acquire().await.or_fault(DOING)?;
             let now = self.clock.now();
-            dead_letter::store::begin(&mut connection, claim.worker, claim.job, now).await
+            dead_letter::store::record_start(&mut connection, chunk.worker, chunk.job, now).await
         })
         .await
     }
 
-    /// Gives back the chunk of a handler that panicked, however long Postgres is away:
-    /// its open attempts are in doubt, the rest is due again, and one loss is counted.
-    /// `unused` is an attempt on record whose call was not made.
+    /// Gives back the chunk of a handler that panicked, and retries for as long as Postgres
+    /// does not answer: its open attempts become UNKNOWN, the other recipients are due
+    /// again, and one loss is counted. `unused` is an attempt that was written and not
+    /// called.
     pub(crate) async fn panicked(
         &self,
         worker: WorkerId,
@@ -118,33 +122,39 @@ impl Quarantine {
         panic: Box<dyn Any + Send>,
     ) -> JobEnd {
         error!(message.id = %job.message_id, chunk = job.chunk, "The handler of a job panicked");
-        let message = words_of(panic.as_ref());
+        let reason = reason_of(panic.as_ref());
         drop(panic);
-        let mut wait = RECORD_AGAIN_FIRST;
-        while let Err(fault) = self.take_from(worker, job, unused, &message).await {
+        let mut wait = GIVE_BACK_RETRY_FIRST;
+        while let Err(fault) = self.give_back(worker, job, unused, &reason).await {
             if fault.kind() == FaultKind::Internal {
                 let cause = fault.chain();
-                error!(cause, "The chunk of a panic is left to the reaper");
-                self.tenures.give_up(worker);
+                error!(
+                    cause,
+                    "The job of a handler that panicked is left to the reaper"
+                );
+                self.worker_lease.invalidate(worker);
                 break;
             }
             let cause = fault.chain();
-            warn_seldom!(cause, "The chunk of a panic could not be given back yet");
+            warn_seldom!(
+                cause,
+                "The job of a handler that panicked could not be given back yet"
+            );
             tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(RECORD_AGAIN_LONGEST);
+            wait = (wait * 2).min(GIVE_BACK_RETRY_LONGEST);
         }
         JobEnd::Retry {
             after: AFTER_PANIC,
-            reason: message,
+            reason,
         }
     }
 
-    async fn take_from(
+    async fn give_back(
         &self,
         worker: WorkerId,
         job: SendJob,
         unused: Option<AttemptKey>,
-        message: &str,
+        reason: &str,
     ) -> Result<(), Fault> {
         const DOING: &str = "give back the chunk of a panic";
         db::bounded(DOING, async {
@@ -152,18 +162,18 @@ impl Quarantine {
             attempt::withdraw(&mut transaction, unused.as_slice()).await?;
             let (held, now) = ((worker, job), self.clock.now());
             let settings = &self.settings;
-            reaper::take_from(&mut transaction, held, message, settings, &self.ids, now).await?;
+            reaper::take_back_one(&mut transaction, held, reason, settings, &self.ids, now).await?;
             transaction.commit().await.or_fault(DOING)
         })
         .await
     }
 }
 
-/// What a panic said, where that is a constant: anything else may hold contents. The
-/// panic itself is on the worker's standard error, with its place.
-fn words_of(panic: &(dyn Any + Send)) -> String {
+/// The message of a panic if it is a constant: any other may contain personal data. The
+/// panic itself, with its place in the code, is on the worker's standard error.
+fn reason_of(panic: &(dyn Any + Send)) -> String {
     match panic.downcast_ref::<&'static str>() {
-        Some(words) => format!("its handler panicked: {words}"),
+        Some(message) => format!("its handler panicked: {message}"),
         None => "its handler panicked; its worker's log says where".to_owned(),
     }
 }

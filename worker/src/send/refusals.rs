@@ -1,5 +1,5 @@
-//! What accounts refused a message for its sender's sake. Those are passed over for some
-//! minutes, or until somebody mends them; then they are asked once more.
+//! Remembers which accounts refused a message for its sender. They are skipped for that
+//! message for some minutes, or until their settings are corrected.
 
 use std::time::Duration;
 
@@ -9,37 +9,37 @@ use waypost_core::provider::outcome::{Blame, SendOutcome};
 
 use crate::send::sending_accounts::SendingAccount;
 
-/// Refusals remembered at the most.
-const REMEMBERED_MAX: u64 = 100_000;
-/// How long: a sender's domain may be verified meanwhile.
-const REMEMBERED_FOR: Duration = Duration::from_mins(10);
+/// The most refusals in the cache.
+const REFUSALS_MAX: u64 = 100_000;
+/// How long an account is skipped. The sender's domain may be verified meanwhile.
+const SKIPPED_FOR: Duration = Duration::from_mins(10);
 
-/// An account as it was when it refused the sender of a message.
+/// A message and the account that refused its sender, with the account's revision then.
 type SenderRefusal = (MessageId, ProviderAccountId, u32);
 
-fn refusal(message: MessageId, sender: &SendingAccount) -> SenderRefusal {
-    (message, sender.id, sender.revision)
+fn refusal(message: MessageId, account: &SendingAccount) -> SenderRefusal {
+    (message, account.id, account.revision)
 }
 
-/// The accounts that do not know the senders of messages.
+/// The refusals that this worker has seen.
 pub(crate) struct Refusals {
-    known: Cache<SenderRefusal, ()>,
+    cache: Cache<SenderRefusal, ()>,
 }
 
 impl Refusals {
     pub(crate) fn new() -> Self {
-        let known = Cache::builder()
-            .max_capacity(REMEMBERED_MAX)
-            .time_to_live(REMEMBERED_FOR)
+        let cache = Cache::builder()
+            .max_capacity(REFUSALS_MAX)
+            .time_to_live(SKIPPED_FOR)
             .build();
-        Self { known }
+        Self { cache }
     }
 
-    /// Remembers what came of a call.
+    /// Learns from the outcome of a call.
     pub(crate) async fn learn(
         &self,
         message: MessageId,
-        sender: &SendingAccount,
+        account: &SendingAccount,
         outcome: &SendOutcome,
     ) {
         let blame = match outcome {
@@ -52,18 +52,19 @@ impl Refusals {
             | SendOutcome::Unknown { .. } => return,
         };
         match blame {
-            Blame::Sender => self.known.insert(refusal(message, sender), ()).await,
+            Blame::Sender => self.cache.insert(refusal(message, account), ()).await,
             Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient => {}
         }
     }
 
-    /// Which of these refused the message, a bit for each place; none where all did.
-    pub(crate) fn of(&self, message: MessageId, senders: &[SendingAccount]) -> u32 {
+    /// The candidates that refused the message, as bits by their index. 0 if all of them
+    /// did: then they are asked again, so that the message gets a final refusal.
+    pub(crate) fn of(&self, message: MessageId, candidates: &[SendingAccount]) -> u32 {
         let (mut refused, mut count) = (0, 0);
-        for (place, sender) in senders.iter().take(32).enumerate() {
+        for (index, account) in candidates.iter().take(32).enumerate() {
             count += 1;
-            if self.known.contains_key(&refusal(message, sender)) {
-                refused |= 1_u32 << place;
+            if self.cache.contains_key(&refusal(message, account)) {
+                refused |= 1_u32 << index;
             }
         }
         if refused.count_ones() == count {
@@ -91,7 +92,7 @@ mod tests {
             .unwrap()
     }
 
-    fn sender(number: u8, revision: u32) -> SendingAccount {
+    fn account(number: u8, revision: u32) -> SendingAccount {
         let credentials = Credentials::Postmark {
             server_token: Secret::from("token"),
             account_token: None,
@@ -113,25 +114,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_account_that_refused_the_sender_is_passed_over_for_that_message_alone() {
+    async fn an_account_that_refused_the_sender_is_skipped_for_that_message_only() {
         let refusals = Refusals::new();
         let [message, other] = [1, 2].map(id::<MessageId>);
-        let senders = [3, 4, 5].map(|number| sender(number, 0));
-        // A mail server hands on what one recipient's server says of the sender.
+        let accounts = [3, 4, 5].map(|number| account(number, 0));
+        // A mail server forwards what the server of one recipient says about the sender.
         for blame in [Blame::Recipient, Blame::SenderForRecipient] {
             let refused = refused(blame);
-            refusals.learn(message, &senders[0], &refused).await;
+            refusals.learn(message, &accounts[0], &refused).await;
         }
         let by_sender = refused(Blame::Sender);
-        refusals.learn(message, &senders[1], &by_sender).await;
-        assert_eq!(refusals.of(message, &senders), 0b010);
-        assert_eq!(refusals.of(other, &senders), 0);
-        let mended = [3, 4, 5].map(|number| sender(number, 1));
-        assert_eq!(refusals.of(message, &mended), 0);
-        for sender in &senders {
-            refusals.learn(message, sender, &by_sender).await;
+        refusals.learn(message, &accounts[1], &by_sender).await;
+        assert_eq!(refusals.of(message, &accounts), 0b010);
+        assert_eq!(refusals.of(other, &accounts), 0);
+        let corrected = [3, 4, 5].map(|number| account(number, 1));
+        assert_eq!(refusals.of(message, &corrected), 0);
+        for account in &accounts {
+            refusals.learn(message, account, &by_sender).await;
         }
-        let all = refusals.of(message, &senders);
-        assert_eq!(all, 0, "somebody is to say no");
+        let all = refusals.of(message, &accounts);
+        assert_eq!(all, 0, "if all refused, all are asked again");
     }
 }

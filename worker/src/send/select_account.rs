@@ -1,7 +1,9 @@
-//! The choice of an account: which of those that may take a copy is called now. They
-//! are asked in their order; one that fails, cannot send, or whose provider wants fewer
-//! calls is passed over, and so is one that refused the message for its sender. An
-//! account that only has its own limits to keep is not: its mail waits for it.
+//! Selects the account for a recipient.
+//!
+//! The candidates are asked in their order. One is skipped if its circuit is open, if it
+//! cannot send, if its provider throttles or asked for a pause, or if it refused the
+//! message for its sender. An account that has only reached its own limits is not skipped:
+//! its mail waits for it.
 
 use std::time::Duration;
 
@@ -15,42 +17,41 @@ use waypost_core::provider_account::Accounts;
 use crate::send::refusals::Refusals;
 use crate::send::sending_accounts::{self, Candidates, SendingAccount};
 
-/// What came of asking for a recipient.
-pub(crate) enum SelectedAccount {
-    /// It goes through this account.
-    Account(Chosen),
-    /// None may be called now.
-    NoAccount(NoAccount),
-    Nobody,
+/// The result of a selection.
+pub(crate) enum AccountSelection {
+    Selected(SelectedAccount),
+    /// None of the candidates may be called now.
+    Unavailable(Unavailable),
+    /// No account takes the message.
+    NoAccount,
 }
 
-/// Leave to call.
-pub(crate) struct Chosen {
-    pub(crate) sender: SendingAccount,
-    pub(crate) pass: Permit,
-    /// Where the recipient stands in this try.
-    pub(crate) standing: RetryContext,
+/// An account that may be called.
+pub(crate) struct SelectedAccount {
+    pub(crate) account: SendingAccount,
+    pub(crate) permit: Permit,
+    pub(crate) ctx: RetryContext,
 }
 
 /// Why no account may be called.
-pub(crate) struct NoAccount {
-    /// The account that is worth asking again the soonest.
-    pub(crate) closed: Rejected,
-    pub(crate) standing: RetryContext,
+pub(crate) struct Unavailable {
+    /// Of the candidate that may be called the soonest.
+    pub(crate) rejected: Rejected,
+    pub(crate) ctx: RetryContext,
 }
 
-impl NoAccount {
-    /// Whether it is only the account's own pace, which moments of patience may meet.
-    pub(crate) fn is_pace(&self) -> bool {
-        match self.closed.by {
+impl Unavailable {
+    /// Whether the reason is a limit on calls, so that a short wait may be enough.
+    pub(crate) fn is_rate(&self) -> bool {
+        match self.rejected.by {
             RejectedBy::Throttled | RejectedBy::Rate | RejectedBy::Concurrency => true,
             RejectedBy::Circuit | RejectedBy::Pause | RejectedBy::Unusable => false,
         }
     }
 
-    /// Why, for people.
-    pub(crate) fn why(&self) -> &'static str {
-        match self.closed.by {
+    /// The reason as a text.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self.rejected.by {
             RejectedBy::Circuit => "the circuit of its account is open",
             RejectedBy::Pause => "the provider of its account asked for a pause",
             RejectedBy::Unusable => "its account cannot send, see sendingPausedReason",
@@ -61,26 +62,26 @@ impl NoAccount {
     }
 }
 
-/// Asks the candidates from where the recipient's turn stands, and from the first
-/// where they have become fewer.
-pub(crate) async fn choose(
+/// Asks the candidates, beginning with the one at which the recipient's next try begins,
+/// and returns the first that may be called.
+pub(crate) async fn select_account(
     accounts: &Accounts,
-    gates: &AccountLimiter,
+    account_limiter: &AccountLimiter,
     refusals: &Refusals,
     message: &LeasedMessage,
     recipient: &LeasedRecipient,
-) -> Result<SelectedAccount, Fault> {
+) -> Result<AccountSelection, Fault> {
     let candidates = sending_accounts::candidates(accounts, message).await?;
-    let passed_over = refusals.of(message.content.id, &candidates.senders);
-    let mut standing = standing(message, recipient, &candidates, passed_over);
-    let mut refused: Option<Rejected> = None;
-    let places = candidates.senders.iter().enumerate();
-    for (place, sender) in places.skip(standing.tried) {
-        if standing.passes_over(place) {
+    let skipped = refusals.of(message.content.id, &candidates.accounts);
+    let mut ctx = retry_context(message, recipient, &candidates, skipped);
+    let mut soonest: Option<Rejected> = None;
+    let indexed = candidates.accounts.iter().enumerate();
+    for (index, account) in indexed.skip(ctx.tried) {
+        if ctx.is_skipped(index) {
             continue;
         }
-        standing.tried = place;
-        let domain = match sender.provider_type.throttles_by_domain() {
+        ctx.tried = index;
+        let domain = match account.provider_type.throttles_by_domain() {
             true => Some(compose::domain(
                 &message.content,
                 &recipient.address_sealed,
@@ -88,85 +89,81 @@ pub(crate) async fn choose(
             )?),
             false => None,
         };
-        match sender.enter(gates, domain.as_deref()).await {
-            Acquired::Granted(pass) => {
-                return Ok(SelectedAccount::Account(Chosen {
-                    sender: sender.clone(),
-                    pass,
-                    standing,
+        match account.acquire(account_limiter, domain.as_deref()).await {
+            Acquired::Granted(permit) => {
+                return Ok(AccountSelection::Selected(SelectedAccount {
+                    account: account.clone(),
+                    permit,
+                    ctx,
                 }));
             }
-            Acquired::Rejected(closed) => match closed.by {
+            Acquired::Rejected(rejected) => match rejected.by {
                 RejectedBy::Circuit
                 | RejectedBy::Pause
                 | RejectedBy::Unusable
                 | RejectedBy::Throttled => {
-                    standing.retry_state.recoverable = true;
-                    refused = Some(sooner(refused, closed));
+                    ctx.retry_state.recoverable = true;
+                    soonest = Some(sooner(soonest, rejected));
                 }
                 RejectedBy::Rate | RejectedBy::Concurrency => {
-                    return Ok(SelectedAccount::NoAccount(NoAccount { closed, standing }));
+                    return Ok(AccountSelection::Unavailable(Unavailable { rejected, ctx }));
                 }
             },
         }
     }
-    Ok(match refused {
-        Some(closed) => SelectedAccount::NoAccount(NoAccount { closed, standing }),
-        None => SelectedAccount::Nobody,
+    Ok(match soonest {
+        Some(rejected) => AccountSelection::Unavailable(Unavailable { rejected, ctx }),
+        None => AccountSelection::NoAccount,
     })
 }
 
-/// Where a recipient stands before a try.
-fn standing(
+/// The retry context of a recipient before any candidate is asked.
+fn retry_context(
     message: &LeasedMessage,
     recipient: &LeasedRecipient,
     candidates: &Candidates,
-    passed_over: u32,
+    skipped: u32,
 ) -> RetryContext {
-    let mut retry_state = recipient.retry_state;
-    let begins_at = usize::try_from(retry_state.candidate).unwrap_or_default();
-    let count = candidates.senders.len();
-    let is_passed_over = |place: usize| place < 32 && passed_over & (1 << place) != 0;
-    // Those that are left may all have been found not to know the sender.
-    let tried = if (begins_at..count).any(|place| !is_passed_over(place)) {
-        begins_at
-    } else {
-        retry_state.candidate = 0;
-        0
-    };
-    RetryContext {
+    let mut ctx = RetryContext {
         unknowns: recipient.unknowns,
         tried_since: message.tried_since(),
         on_unknown: candidates.on_unknown,
-        retry_state,
-        tried,
-        candidates: count,
-        passed_over,
+        retry_state: recipient.retry_state,
+        tried: usize::try_from(recipient.retry_state.candidate).unwrap_or_default(),
+        candidates: candidates.accounts.len(),
+        skipped,
+    };
+    // If no candidate is left from here on, because there are fewer than before or the
+    // rest refused the sender, the round begins again.
+    if (ctx.tried..ctx.candidates).all(|index| ctx.is_skipped(index)) {
+        ctx.retry_state.candidate = 0;
+        ctx.tried = 0;
     }
+    ctx
 }
 
 fn sooner(one: Option<Rejected>, other: Rejected) -> Rejected {
     one.filter(|one| one.wait <= other.wait).unwrap_or(other)
 }
 
-/// How long a copy waits in a worker for the pace of its account.
+/// What is left of the time that a recipient may wait for an account's rate limit while
+/// its job runs.
 #[derive(Debug)]
 pub(crate) struct RateWait(Duration);
 
-/// The longest that a copy waits in place; a call slot of the worker is not held
-/// meanwhile, but its job is.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// The shortest wait, so that nobody asks without a pause.
-const PAUSE_MIN: Duration = Duration::from_millis(5);
+/// The longest wait while a job runs. The job keeps its slot meanwhile.
+const RATE_WAIT_MAX: Duration = Duration::from_secs(2);
+/// The shortest wait, so that a job does not ask in a tight loop.
+const RATE_WAIT_MIN: Duration = Duration::from_millis(5);
 
 impl RateWait {
-    pub(crate) fn fresh() -> Self {
-        Self(PATIENCE)
+    pub(crate) fn new() -> Self {
+        Self(RATE_WAIT_MAX)
     }
 
-    /// Takes a wait out of what is left; nothing where it is longer.
+    /// Takes a wait from what is left. `None` if less is left.
     pub(crate) fn take(&mut self, wait: Duration) -> Option<Duration> {
-        let wait = wait.max(PAUSE_MIN);
+        let wait = wait.max(RATE_WAIT_MIN);
         self.0 = self.0.checked_sub(wait)?;
         Some(wait)
     }

@@ -1,6 +1,6 @@
-//! Which accounts a copy may go through, with their credentials opened. Both are part of
-//! what is remembered of an organization's routing, so a busy account is not read for
-//! every call, and a change is seen as soon as it is told.
+//! The accounts that may take a message, with their credentials decrypted. Both come from
+//! the routing snapshot of the organization, so a call reads nothing from Postgres, and a
+//! change takes effect as soon as its notification arrives.
 
 use std::sync::Arc;
 
@@ -22,16 +22,21 @@ pub(crate) struct SendingAccount {
     pub(crate) id: ProviderAccountId,
     pub(crate) provider_type: ProviderType,
     pub(crate) limits: AccountLimits,
-    /// How often somebody mended it.
+    /// How often its settings were corrected.
     pub(crate) revision: u32,
-    /// Whether it is on record that it cannot send.
+    /// Whether Postgres says that it cannot send.
     pub(crate) is_paused: bool,
     pub(crate) credentials: Arc<Credentials>,
 }
 
 impl SendingAccount {
-    /// Asks leave to call it, with mail for a domain where that matters.
-    pub(crate) async fn enter(&self, gates: &AccountLimiter, domain: Option<&str>) -> Acquired {
+    /// Asks whether the account may be called now; with the recipient's domain if the
+    /// provider throttles by domain.
+    pub(crate) async fn acquire(
+        &self,
+        account_limiter: &AccountLimiter,
+        domain: Option<&str>,
+    ) -> Acquired {
         let call = AccountCall {
             account: self.id,
             revision: self.revision,
@@ -39,24 +44,24 @@ impl SendingAccount {
             process_calls_max: self.provider_type.calls_max(),
             domain,
         };
-        gates.acquire(call).await
+        account_limiter.acquire(call).await
     }
 
-    /// Whether its mail never waits for its own pace.
-    pub(crate) fn is_free(&self) -> bool {
+    /// Whether it has no limits, so that mail never waits for them.
+    pub(crate) fn is_unlimited(&self) -> bool {
         self.limits == AccountLimits::default() && self.provider_type.calls_max().is_none()
     }
 }
 
-/// The accounts that may take a message, in the order in which they are tried.
+/// The candidates for a message, in the order in which they are tried.
 #[derive(Debug)]
 pub(crate) struct Candidates {
-    pub(crate) senders: Vec<SendingAccount>,
+    pub(crate) accounts: Vec<SendingAccount>,
     pub(crate) on_unknown: OnUnknown,
 }
 
-/// The accounts that may take a message, and what its rule says of lost answers:
-/// both as the rule is now.
+/// The accounts that may take a message, and its rule's `on_unknown`, both as the rule
+/// says now.
 pub(crate) async fn candidates(
     accounts: &Accounts,
     message: &LeasedMessage,
@@ -65,40 +70,38 @@ pub(crate) async fn candidates(
     let organization_id = content.organization_id;
     let snapshot = accounts.snapshots.get(organization_id).await?;
     let from = compose::stored_mailbox(&content.from_mailbox)?;
-    let enquiry = RoutingRequest {
+    let request = RoutingRequest {
         sender_domain: from.address().domain(),
         tags: content.tags.iter().map(String::as_str).collect(),
     };
     let rule = message.routing_rule_id.and_then(|id| snapshot.rule(id));
     let resolved = message.provider_account_id;
-    let mut senders = Vec::new();
+    let mut usable = Vec::new();
     let mut failure = None;
-    let candidates = routing::candidates(&snapshot, resolved, rule, &enquiry);
+    let candidates = routing::candidates(&snapshot, resolved, rule, &request);
     for account in candidates.into_iter().filter_map(|id| snapshot.account(id)) {
-        let (id, kind) = (account.id, account.provider_type);
-        match account
-            .credentials
-            .open(&accounts.sealer, organization_id, id, kind)
-        {
-            Ok(credentials) => senders.push(SendingAccount {
+        let (id, provider_type) = (account.id, account.provider_type);
+        let sealed = &account.credentials;
+        match sealed.open(&accounts.sealer, organization_id, id, provider_type) {
+            Ok(credentials) => usable.push(SendingAccount {
                 id,
-                provider_type: kind,
+                provider_type,
                 limits: account.limits,
                 revision: account.revision,
                 is_paused: account.is_paused,
                 credentials,
             }),
-            // One account that cannot be opened does not keep mail from the others.
+            // The other candidates can still take the mail.
             Err(fault) => {
-                error!(provider_account.id = %id, cause = fault.chain(), "An account could not be opened");
+                error!(provider_account.id = %id, cause = fault.chain(), "The credentials of an account could not be decrypted");
                 failure = Some(fault);
             }
         }
     }
     match failure {
-        Some(fault) if senders.is_empty() => Err(fault),
+        Some(fault) if usable.is_empty() => Err(fault),
         _ => Ok(Candidates {
-            senders,
+            accounts: usable,
             on_unknown: rule.map_or(OnUnknown::Wait, |rule| rule.terms.on_unknown),
         }),
     }

@@ -1,4 +1,4 @@
-//! Claims, and what there is to record about them.
+//! A leased chunk with its message, and what its jobs have to record about it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,105 +12,128 @@ use waypost_core::delivery::outcome::{AttemptOutcome, SentRecord};
 use waypost_core::ids::{ProviderAccountId, WorkerId};
 use waypost_core::tracking::link::TrackingPlan;
 
-/// A chunk that this worker holds.
+/// How long a prewritten attempt may be used: the check for suppressions that was made
+/// with it counts for so long. By the wall clock, which goes on while the machine is
+/// suspended. Later the worker writes another attempt, and with it checks again.
+const PREWRITTEN_MAX_AGE: TimeDelta = TimeDelta::milliseconds(250);
+
+/// A chunk that this worker has leased, with its message.
 #[derive(Debug)]
-pub(crate) struct ClaimedChunk {
+pub(crate) struct LeasedChunk {
     pub(crate) worker: WorkerId,
     pub(crate) job: SendJob,
     pub(crate) message: Arc<LeasedMessage>,
     pub(crate) recipients: Vec<LeasedRecipient>,
-    /// How often it lost its worker.
+    /// How often a worker was lost or panicked while it held this chunk.
     pub(crate) losses: i16,
-    /// What is tracked in its copies; nothing until the body was read.
+    /// What is tracked in its mails. Empty until the body is loaded.
     pub(crate) plan: TrackingPlan,
-    /// The attempt that was written with the claim.
+    /// The attempt that was written with the lease.
     pub(crate) prewritten: Option<PrewrittenAttempt>,
 }
 
-/// How long a begun attempt may be called: as long as what its claim saw is fresh. By the
-/// clock of the day, which goes on where the machine stands still. Later an ordinary attempt
-/// looks again.
-const FRESH: TimeDelta = TimeDelta::milliseconds(250);
+impl LeasedChunk {
+    /// The prewritten attempt, if its call has not been made.
+    pub(crate) fn unused_attempt(&self) -> Option<AttemptKey> {
+        self.prewritten.as_ref().and_then(PrewrittenAttempt::unused)
+    }
 
-/// An attempt that was written with its claim, whose account was not asked for yet.
+    /// The record of a recipient that was not tried.
+    pub(crate) fn untried(&self, recipient: &LeasedRecipient) -> OutcomeRecord {
+        let mut record = OutcomeRecord::of(self);
+        record.untried = Some(recipient.position);
+        if let Some(unused) = self.unused_attempt() {
+            record.withdraw(unused);
+        }
+        record
+    }
+}
+
+/// An attempt that was written with the lease, before the account was selected.
 #[derive(Debug, Clone)]
 pub(crate) struct PrewrittenAttempt {
     pub(crate) attempt: NewAttempt,
-    /// When it was on record.
-    at: Timestamp,
+    written_at: Timestamp,
     is_called: Arc<AtomicBool>,
 }
 
 impl PrewrittenAttempt {
-    pub(super) fn new(attempt: NewAttempt, at: Timestamp) -> Self {
+    pub(super) fn new(attempt: NewAttempt, written_at: Timestamp) -> Self {
         Self {
             attempt,
-            at,
+            written_at,
             is_called: Arc::default(),
         }
     }
 
-    /// Whether it serves for a call through this account.
-    pub(crate) fn serves(&self, account: ProviderAccountId, now: Timestamp) -> bool {
-        self.attempt.provider_account_id == account && (now - self.at).abs() <= FRESH
+    /// Whether a call through this account may use the attempt.
+    pub(crate) fn is_usable(&self, account: ProviderAccountId, now: Timestamp) -> bool {
+        self.attempt.provider_account_id == account
+            && (now - self.written_at).abs() <= PREWRITTEN_MAX_AGE
     }
 
-    /// Says that its call is made.
-    pub(crate) fn call(&self) {
+    /// Notes that the call of the attempt is made.
+    pub(crate) fn mark_called(&self) {
         self.is_called.store(true, Ordering::Relaxed);
     }
 
-    /// What names it, if its call was not made.
+    /// The key of the attempt, if its call has not been made.
     pub(crate) fn unused(&self) -> Option<AttemptKey> {
         (!self.is_called.load(Ordering::Relaxed)).then(|| self.attempt.key())
     }
 }
 
-/// Something to record about a chunk.
+/// What a job records about a chunk.
 #[derive(Debug, Clone)]
 pub(crate) struct OutcomeRecord {
     pub(super) worker: WorkerId,
     pub(super) job: SendJob,
-    /// The recipients of its message.
+    /// How many recipients the message has.
     recipient_count: i32,
-    /// What came of an attempt.
     pub(crate) outcome: Option<AttemptOutcome>,
-    /// A recipient that was leased and not tried.
+    /// The position of a recipient that was leased and not tried.
     pub(crate) untried: Option<i32>,
-    /// Attempts that may be on record and whose calls were not made.
+    /// Attempts that may be in Postgres and whose calls were not made.
     pub(crate) withdrawn: Vec<AttemptKey>,
-    /// Whether the lease ends with this.
-    pub(crate) finished: bool,
-    /// Whether something of the chunk was left untried, so that it had better not come
-    /// back before something has changed.
-    pub(crate) no_hurry: bool,
+    /// Whether this ends the lease.
+    pub(crate) ends_lease: bool,
+    /// Whether the chunk has recipients that were not tried. Its job is then pushed to the
+    /// delayed jobs and not for immediate delivery: tried at once, they would most likely
+    /// be left untried again.
+    pub(crate) has_untried: bool,
 }
 
 impl OutcomeRecord {
-    /// Nothing yet about a claimed chunk.
-    pub(crate) fn of(claim: &ClaimedChunk) -> Self {
+    /// A record of this chunk that says nothing yet.
+    pub(crate) fn of(chunk: &LeasedChunk) -> Self {
         Self {
-            worker: claim.worker,
-            job: claim.job,
-            recipient_count: claim.message.recipient_count,
+            worker: chunk.worker,
+            job: chunk.job,
+            recipient_count: chunk.message.recipient_count,
             outcome: None,
             untried: None,
             withdrawn: Vec::new(),
-            finished: false,
-            no_hurry: false,
+            ends_lease: false,
+            has_untried: false,
         }
     }
 
-    /// Takes an attempt back that may be on record and whose call was not made.
+    /// Adds an attempt that may be in Postgres and whose call was not made.
     pub(crate) fn withdraw(&mut self, attempt: AttemptKey) {
         if !self.withdrawn.contains(&attempt) {
             self.withdrawn.push(attempt);
         }
     }
 
-    /// Whether it says that a mail was taken, and no more.
+    /// The lease that this is about.
+    pub(super) fn lease(&self) -> (WorkerId, SendJob) {
+        (self.worker, self.job)
+    }
+
+    /// This as a [`SentRecord`], if it says that the provider accepted the mail and
+    /// nothing else.
     pub(super) fn sent(&self) -> Option<SentRecord<'_>> {
-        let is_all = self.finished && self.untried.is_none() && self.withdrawn.is_empty();
+        let is_all = self.ends_lease && self.untried.is_none() && self.withdrawn.is_empty();
         let outcome = self.outcome.as_ref().filter(|_| is_all)?;
         SentRecord::of(self.worker, outcome, self.recipient_count)
     }

@@ -1,4 +1,5 @@
-//! What is shown of messages under way: SENDING, where sending takes its time.
+//! Sets messages to SENDING if sending them takes long. Most outcomes are recorded
+//! before; for those the row is not updated twice.
 
 use std::collections::HashSet;
 use std::sync::Weak;
@@ -11,63 +12,55 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::MessageId;
 use waypost_core::message::store;
 
-use super::{StoreWriter, again_after_deadlocks, lock};
+use super::{StoreWriter, retry_deadlocks};
 
-/// How long a claim is in hand before its message shows that it is being sent.
-const SHOWN_AFTER: Duration = Duration::from_millis(100);
-/// Messages that are shown so in one transaction.
-const SHOWN_AT_ONCE: usize = 1_000;
-const SHOW: &str = "show what is being sent";
+/// How long a chunk is held before its message is set to SENDING.
+const SENDING_AFTER: Duration = Duration::from_millis(100);
+/// Messages in one transaction.
+const MESSAGES_MAX: usize = 1_000;
+const DOING: &str = "set messages to SENDING";
 
-/// Lets messages show that they are being sent whose settlement takes its time, until
-/// the ledger is gone. Most are settled before anybody could look.
-pub(super) async fn keep(writer: Weak<StoreWriter>) {
-    let mut ticks = interval(SHOWN_AFTER);
+/// Runs until the store is dropped.
+pub(super) async fn run(writer: Weak<StoreWriter>) {
+    let mut ticks = interval(SENDING_AFTER);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let Some(writer) = writer.upgrade() else {
             return;
         };
-        let slow: Vec<(MessageId, bool)> = {
-            let in_hand = lock(&writer.in_hand);
-            let slow = in_hand
-                .iter()
-                .filter(|(_, held)| !held.shown && held.since.elapsed() >= SHOWN_AFTER);
-            let slow = slow.take(SHOWN_AT_ONCE);
-            slow.map(|((_, job), held)| (job.message_id, held.is_single))
-                .collect()
-        };
+        let slow = writer.held.not_sending(SENDING_AFTER, MESSAGES_MAX);
         if slow.is_empty() {
             continue;
         }
-        let ids = |is_single: bool| -> Vec<MessageId> {
-            let alike = slow.iter().filter(|(_, single)| *single == is_single);
+        let ids = |with_one_recipient: bool| -> Vec<MessageId> {
+            let alike = slow.iter().filter(|(_, one)| *one == with_one_recipient);
             alike.map(|(id, _)| *id).collect()
         };
         let (single, several) = (ids(true), ids(false));
-        let showing = || writer.show_sending(&single, &several);
-        match again_after_deadlocks(showing, SHOW).await {
-            Ok(shown) => {
-                let shown: HashSet<MessageId> = shown.into_iter().chain(several).collect();
-                for ((_, job), held) in lock(&writer.in_hand).iter_mut() {
-                    held.shown |= shown.contains(&job.message_id);
-                }
+        let updating = || writer.set_sending(&single, &several);
+        match retry_deadlocks(updating, DOING).await {
+            Ok(updated) => {
+                let sending: HashSet<MessageId> = updated.into_iter().chain(several).collect();
+                writer.held.mark_sending(&sending);
             }
-            Err(fault) => debug!(cause = fault.chain(), "What is being sent is not shown yet"),
+            Err(fault) => debug!(
+                cause = fault.chain(),
+                "Could not set messages to SENDING yet"
+            ),
         }
     }
 }
 
 impl StoreWriter {
-    async fn show_sending(
+    async fn set_sending(
         &self,
         single: &[MessageId],
         several: &[MessageId],
     ) -> Result<Vec<MessageId>, Fault> {
-        let mut transaction = self.pool.begin(SHOW).await?;
-        let shown = store::mark_sending(&mut transaction, single, several).await?;
-        transaction.commit().await.or_fault(SHOW)?;
-        Ok(shown)
+        let mut transaction = self.pool.begin(DOING).await?;
+        let updated = store::mark_sending(&mut transaction, single, several).await?;
+        transaction.commit().await.or_fault(DOING)?;
+        Ok(updated)
     }
 }

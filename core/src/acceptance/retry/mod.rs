@@ -1,15 +1,14 @@
-//! Trying a message again that failed, because its owner says so: those of its
-//! recipients that are FAILED go back to QUEUED as if they had just been accepted,
-//! and the time for which they are tried begins anew.
+//! Retries a failed message, because its owner asks for it. Its FAILED recipients go back to
+//! QUEUED as if they had just been accepted, and the retry horizon begins again.
 //!
-//! What was accepted once is not written a second time, so calling it twice makes
-//! no second copy: who comes second finds nobody FAILED. A provider's event that
-//! proves a copy sent at the same moment meets it at the recipient's row: the copy
-//! is SENT and stays so, or it is QUEUED and becomes SENT before anybody tries it.
+//! A recipient to whom the mail was sent is not sent to again, so a second call makes no
+//! second mail: it finds no recipient FAILED. A provider event may prove at the same moment
+//! that a mail was sent. Then the recipient is SENT and stays so, or it is QUEUED and becomes
+//! SENT before a worker sends.
 //!
-//! A recipient that failed because it is suppressed is tried again too, and dropped
-//! again by the last look before the call if it still is. The history gets no event
-//! of it: the entry in the audit log is the trace.
+//! A recipient that failed because it is suppressed is retried too, and dropped again by the
+//! check before the call if it is still suppressed. The history gets no event for a retry;
+//! the audit log has the entry.
 
 mod store;
 
@@ -27,17 +26,16 @@ use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::message::store::refresh_aggregates;
 
 const DOING: &str = "retry a message";
-/// How often a transaction is tried that Postgres chose to end a deadlock.
+/// How often a transaction is run that Postgres ends because of a deadlock.
 const TRIES_MAX: u32 = 3;
 
-/// Why a message was not tried again.
+/// Why a message was not retried.
 #[derive(Debug)]
 pub enum RetryRefusal {
-    /// There is no such message.
     NotFound,
     /// None of its recipients is FAILED.
     NoneFailed,
-    /// Its bodies are not kept any more.
+    /// Its bodies were deleted.
     BodyGone,
     Fault(Fault),
 }
@@ -57,12 +55,12 @@ impl RetryRefusal {
     }
 }
 
-/// Tries messages again. Cheap to clone.
+/// Retries messages. Cheap to clone.
 #[derive(Clone)]
 pub struct Retrier {
     pub pool: PgPool,
     pub dispatcher: Dispatcher,
-    /// How long the dispatcher has before the relay looks.
+    /// How long the dispatcher has to push the jobs before the relay does.
     pub relay_grace: Duration,
     pub clock: Clock,
     pub ids: Ids,
@@ -72,7 +70,7 @@ impl Retrier {
     /// Queues the failed recipients of a message again.
     ///
     /// # Errors
-    /// Why not; nothing has changed then.
+    /// The reason why it cannot; nothing has changed then.
     pub async fn retry(
         &self,
         organization_id: OrganizationId,
@@ -87,8 +85,8 @@ impl Retrier {
         Ok(())
     }
 
-    /// One transaction. Its locks are those of all who settle, in their order:
-    /// recipients, outbox, messages.
+    /// One transaction. It locks in the same order as those that record outcomes: recipients,
+    /// outbox, messages.
     async fn write(
         &self,
         organization_id: OrganizationId,
@@ -98,7 +96,7 @@ impl Retrier {
         let now = self.clock.now();
         let mut transaction = db::begin(&self.pool, DOING).await?;
         let positions = store::requeue_failed(&mut transaction, organization_id, id, now).await?;
-        // With its recipients locked, behind which bodies are deleted.
+        // After the recipients are locked: bodies are deleted only under that lock.
         let body = store::find_body(&mut transaction, organization_id, id).await?;
         match body {
             None => return Err(RetryRefusal::NotFound),
@@ -110,7 +108,7 @@ impl Retrier {
         }
         let wake_at = now + delta(self.relay_grace);
         let jobs =
-            store::owe_again(&mut transaction, organization_id, id, &positions, wake_at).await?;
+            store::queue_chunks(&mut transaction, organization_id, id, &positions, wake_at).await?;
         store::mark_retried(&mut transaction, organization_id, id, now).await?;
         refresh_aggregates(&mut transaction, &[id]).await?;
         let change =

@@ -1,4 +1,4 @@
-//! Trying a message again, in Postgres.
+//! Retrying a message, in Postgres.
 
 use sqlx::{PgConnection, query, query_scalar};
 
@@ -9,14 +9,14 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId};
 use crate::message::CHUNK_RECIPIENTS;
 
-/// Whether there is still something to send.
+/// Whether a message still has a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StoredBody {
     Kept,
     Gone,
 }
 
-/// Whether a message's bodies are there; nothing where the message is not.
+/// Whether a message still has a body. `None` if there is no such message.
 pub(super) async fn find_body(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -34,7 +34,7 @@ pub(super) async fn find_body(
     )
     .fetch_optional(connection)
     .await
-    .or_fault("look for the bodies of a message")?;
+    .or_fault("find the bodies of a message")?;
     Ok(is_kept.map(|is_kept| {
         if is_kept {
             StoredBody::Kept
@@ -44,10 +44,9 @@ pub(super) async fn find_body(
     }))
 }
 
-/// Puts the failed recipients of a message back to where they were when it was
-/// accepted, due at once, and answers their positions. One that a provider had
-/// taken and dropped is not sent any more: what proves that it was is to count for
-/// the next copy.
+/// Resets the failed recipients of a message to their state at acceptance, due at once, and
+/// returns their positions. A mail that a provider accepted and then dropped no longer counts
+/// as sent: a later proof of sending must be one of the next mail.
 pub(super) async fn requeue_failed(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -78,12 +77,12 @@ pub(super) async fn requeue_failed(
     .or_fault("queue failed recipients again")
 }
 
-/// Makes the outbox rows of chunks again, and answers their jobs. A row that nobody
-/// holds is replaced rather than changed: whoever is about to delete it, because a
-/// moment ago nothing was left to do, finds it gone and does not see the new one.
-/// A parked row stays the operator's. A row that a worker holds stays; when the lease ends the worker finds what there
-/// is to do.
-pub(super) async fn owe_again(
+/// Inserts the outbox rows of chunks again, and returns their jobs. A row that is not leased
+/// is replaced and not updated: a transaction that is about to delete it, because nothing was
+/// left to send, then finds it gone and does not see the new one. A leased row stays: at the
+/// end of the lease the worker finds the recipients. A dead letter stays until the operator
+/// decides.
+pub(super) async fn queue_chunks(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     id: MessageId,
@@ -131,7 +130,7 @@ pub(super) async fn owe_again(
     Ok(jobs.collect())
 }
 
-/// Lets the time for which a message is tried begin anew.
+/// Lets the retry horizon of a message begin again.
 pub(super) async fn mark_retried(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

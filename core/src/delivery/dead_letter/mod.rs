@@ -1,34 +1,33 @@
-//! Poisoned chunks: those whose work kills the worker that does it, makes its
-//! handler panic, or cannot be recorded. The relay would bring them back for ever,
-//! so they are *parked* after a bounded number of losses: nobody leases them until
-//! the operator retries or drops them. Their recipients stay as they are.
+//! Dead letters: chunks whose work kills the worker, makes its handler panic, or cannot be
+//! recorded. The relay would push them for ever, so after a limited number of *losses* no
+//! worker leases them until the operator retries or drops them. Their recipients stay as
+//! they are.
 //!
-//! Who is to blame is the difficulty. A worker that dies takes dozens of innocent
-//! chunks with it, and as all of them are handed out again at once they would meet
-//! the poison again, and be parked with it. So the first losses only make a chunk a
-//! *suspect*: from [`SUSPECT_FROM`] on a worker works on one suspect at a time,
-//! notes in Postgres when it begins (`begun_at`), and a lost worker is blamed on
-//! that one suspect and on no other. What follows:
+//! A lost worker loses all its chunks, often dozens, and one of them may be the reason. If
+//! all were retried alike, they would meet that chunk again and become dead letters with it.
+//! So a chunk with [`QUARANTINE_FROM`] losses is *quarantined*: a worker sends one
+//! quarantined chunk at a time and records its start in Postgres (`begun_at`), and the loss
+//! of the worker counts against that one only. This means:
 //!
-//! - A poison is alone among suspects when it kills, so each further death is
-//!   counted against it: it is parked after [`LOSSES_MAX`].
-//! - Two poisons are never under way in one worker once they are suspects. What
-//!   shares both early losses of one poison and, as the one suspect at work, both of
-//!   another has [`LOSSES_MAX`] less one.
-//! - A worker killed from outside, however often, costs one suspect at a time a
-//!   loss; for an innocent one to be parked it must be the one at work three times.
-//! - A panic needs no suspicion: it is counted against its own chunk.
+//! - A poisoned chunk is the only quarantined one at work when it kills, so each further
+//!   loss counts against it: it becomes a dead letter at [`LOSSES_MAX`].
+//! - Two poisoned chunks are never sent by one worker at the same time once they are
+//!   quarantined. A chunk that shares both early losses of one, and both of another while it
+//!   is itself the quarantined one at work, has one loss less than [`LOSSES_MAX`].
+//! - A worker that is killed from outside costs one quarantined chunk at a time a loss. An
+//!   innocent chunk becomes a dead letter only if it is the one at work three times.
+//! - A panic counts against the handler's own chunk, quarantined or not.
 //!
-//! The count goes back to 0 where a pass of a suspect ends well and a recipient of
-//! it has reached an end, which can happen only as often as there are recipients. A
-//! worker that is told to stop blames nobody.
+//! The losses are reset if a quarantined chunk is sent and one of its recipients gets a
+//! final status, which can happen only as often as it has recipients. A worker that is
+//! stopped costs no loss.
 
 pub mod store;
 
 use tracing::error;
 
 use super::job::SendJob;
-use super::lease::{LeasedChunk, put_back};
+use super::lease::{ChunkLease, put_back};
 use super::reaper;
 use crate::audit::{self, AuditChange, Origin};
 use crate::clock::Timestamp;
@@ -39,58 +38,55 @@ use crate::fault::Fault;
 use crate::ids::{Ids, MessageId};
 use crate::message::store::refresh_aggregates;
 
-/// From so many losses on a chunk is worked on alone. One loss says little: most of
-/// what a worker holds when it dies is innocent.
-pub const SUSPECT_FROM: i16 = 2;
-/// After so many losses a chunk is parked: twice what one poison costs those that
-/// travel with it before they are kept apart, and one.
-pub const LOSSES_MAX: i16 = 2 * SUSPECT_FROM + 1;
-/// The longest reason that is kept, in characters.
+/// With this many losses a chunk is quarantined. One loss says little: most chunks of a lost
+/// worker are not the reason.
+pub const QUARANTINE_FROM: i16 = 2;
+/// With this many losses a chunk becomes a dead letter: one more than two poisoned chunks
+/// together cost another chunk before they are quarantined.
+pub const LOSSES_MAX: i16 = 2 * QUARANTINE_FROM + 1;
+/// The longest reason that is stored, in characters.
 const REASON_CHARS_MAX: usize = 300;
-/// What the history says of a recipient that the operator gave up.
+/// The error of recipients that the operator dropped.
 const DROPPED: &str = "dropped by the operator";
 
-/// What a chunk lost its worker to.
+/// Why a chunk lost its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossCause<'a> {
-    /// The worker was lost, and the chunk may or may not be why.
-    Suspicion,
-    /// The chunk's own handler failed, with this message.
-    Proof(&'a str),
-    /// The worker was told to stop.
-    Nobody,
+    /// The worker was lost; the chunk may be the reason.
+    WorkerLost,
+    /// The handler of the chunk panicked, with this reason.
+    Panic(&'a str),
+    /// The worker was stopped. Not counted as a loss.
+    Shutdown,
 }
 
 /// A chunk that waits for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The job that it would be.
     pub job: SendJob,
-    /// Its recipients that have not reached an end.
+    /// How many of its recipients have no final status.
     pub recipients: i64,
-    /// How often it lost its worker.
     pub losses: i16,
-    pub parked_at: Timestamp,
+    pub dead_since: Timestamp,
     pub reason: String,
 }
 
-/// Which parked chunks the operator means.
+/// The dead letters that the operator selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeadLetterSelection {
     All,
-    /// Those of a message, or one of them.
+    /// Those of a message, or only one chunk of it.
     Of {
         message_id: MessageId,
-        /// Which of its chunks; all where none is named.
         chunk: Option<i32>,
     },
 }
 
-/// Parks the chunks of messages that have no row or no body any more: they can never be
-/// sent. To be run in a transaction that holds their leases.
-pub async fn park_orphans(
+/// Makes dead letters of chunks whose message has no row or no body any more: they can never
+/// be sent. Runs in a transaction that holds their leases.
+pub async fn dead_letter_orphans(
     connection: &mut PgConnection,
-    orphans: &[&LeasedChunk],
+    orphans: &[&ChunkLease],
     now: Timestamp,
 ) -> Result<(), Fault> {
     if orphans.is_empty() {
@@ -105,61 +101,57 @@ pub async fn park_orphans(
         .collect();
     put_back(&mut *connection, &recipients, now).await?;
     let jobs: Vec<SendJob> = orphans.iter().map(|chunk| chunk.job).collect();
-    park(
-        &mut *connection,
-        &jobs,
-        "its message or its bodies are missing",
-        now,
-    )
-    .await?;
+    let reason = "its message or its bodies are missing";
+    dead_letter(&mut *connection, &jobs, reason, now).await?;
     let messages: Vec<MessageId> = jobs.iter().map(|job| job.message_id).collect();
     refresh_aggregates(connection, &messages).await
 }
 
-/// Parks chunks whatever their losses, and ends their leases.
-pub(super) async fn park(
+/// Makes dead letters of chunks, independent of their losses, and ends their leases.
+pub(super) async fn dead_letter(
     connection: &mut PgConnection,
     jobs: &[SendJob],
     reason: &str,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    store::park(connection, jobs, &bounded(reason), now).await?;
-    jobs.iter().for_each(|job| log_parked(*job));
+    store::dead_letter(connection, jobs, &bounded(reason), now).await?;
+    jobs.iter().for_each(|job| log_dead_letter(*job));
     Ok(())
 }
 
-/// Parks those of the chunks that have used up their losses; they are answered.
-pub(super) async fn park_used_up(
+/// Makes dead letters of those of the chunks that have [`LOSSES_MAX`] losses, and returns
+/// them.
+pub(super) async fn dead_letter_exhausted(
     connection: &mut PgConnection,
     jobs: &[SendJob],
-    blame: LossCause<'_>,
+    cause: LossCause<'_>,
     now: Timestamp,
 ) -> Result<Vec<SendJob>, Fault> {
-    let reason = match blame {
-        LossCause::Nobody => return Ok(Vec::new()),
-        LossCause::Suspicion => "its worker was lost each time".to_owned(),
-        LossCause::Proof(message) => bounded(message),
+    let reason = match cause {
+        LossCause::Shutdown => return Ok(Vec::new()),
+        LossCause::WorkerLost => "its worker was lost each time".to_owned(),
+        LossCause::Panic(reason) => bounded(reason),
     };
-    let parked = store::park_used_up(connection, jobs, LOSSES_MAX, &reason, now).await?;
-    parked.iter().for_each(|job| log_parked(*job));
-    Ok(parked)
+    let dead = store::dead_letter_exhausted(connection, jobs, LOSSES_MAX, &reason, now).await?;
+    dead.iter().for_each(|job| log_dead_letter(*job));
+    Ok(dead)
 }
 
-/// Lets parked chunks be worked on again, with a clean record. What was in doubt of
-/// them is settled first. Those that were parked are answered, to be pushed.
+/// Makes dead letters due again, with no losses, and returns them to be pushed. Their open
+/// attempts become UNKNOWN.
 ///
 /// # Errors
-/// A fault when Postgres is away, or refuses what it refused when they were parked.
+/// A fault if Postgres does not answer, or refuses their outcomes again.
 pub async fn retry(
     connection: &mut PgConnection,
-    choice: DeadLetterSelection,
+    selection: DeadLetterSelection,
     settings: &SendingSettings,
     ids: &Ids,
     now: Timestamp,
 ) -> Result<Vec<SendJob>, Fault> {
-    let jobs = store::lock(&mut *connection, choice).await?;
-    reaper::settle_lost(&mut *connection, &jobs, settings, ids, now).await?;
-    store::unpark(&mut *connection, &jobs, now).await?;
+    let jobs = store::lock(&mut *connection, selection).await?;
+    reaper::close_lost(&mut *connection, &jobs, settings, ids, now).await?;
+    store::requeue(&mut *connection, &jobs, now).await?;
     for (job, origin) in with_origins(&jobs) {
         let change = AuditChange::new("message.unparked", job.message_id)
             .with(serde_json::json!({ "chunk": job.chunk }));
@@ -170,17 +162,17 @@ pub async fn retry(
     Ok(jobs)
 }
 
-/// Gives up parked chunks: their recipients that have not reached an end fail. How
-/// many those are is answered with each chunk.
-pub async fn give_up(
+/// Drops dead letters: their recipients without a final status fail. Returns how many, with
+/// each chunk.
+pub async fn discard(
     connection: &mut PgConnection,
-    choice: DeadLetterSelection,
+    selection: DeadLetterSelection,
     ids: &Ids,
     now: Timestamp,
 ) -> Result<Vec<(SendJob, usize)>, Fault> {
-    let jobs = store::lock(&mut *connection, choice).await?;
+    let jobs = store::lock(&mut *connection, selection).await?;
     reaper::close_open_attempts(&mut *connection, &jobs, now).await?;
-    let mut given_up = Vec::with_capacity(jobs.len());
+    let mut discarded = Vec::with_capacity(jobs.len());
     for (job, origin) in with_origins(&jobs) {
         let positions = store::fail(&mut *connection, job, DROPPED, now).await?;
         let events: Vec<NewEvent> = positions
@@ -200,12 +192,12 @@ pub async fn give_up(
             .with(serde_json::json!({ "chunk": job.chunk, "recipients": positions.len() }));
         let organization_id = job.organization_id;
         audit::store::insert(connection, organization_id, &origin, &change, ids, now).await?;
-        given_up.push((job, positions.len()));
+        discarded.push((job, positions.len()));
     }
     store::delete(&mut *connection, &jobs).await?;
     let messages: Vec<MessageId> = jobs.iter().map(|job| job.message_id).collect();
     refresh_aggregates(connection, &messages).await?;
-    Ok(given_up)
+    Ok(discarded)
 }
 
 fn with_origins(jobs: &[SendJob]) -> impl Iterator<Item = (SendJob, Origin)> {
@@ -213,13 +205,13 @@ fn with_origins(jobs: &[SendJob]) -> impl Iterator<Item = (SendJob, Origin)> {
         .map(|job| (*job, Origin::system(job.message_id)))
 }
 
-fn log_parked(job: SendJob) {
+fn log_dead_letter(job: SendJob) {
     let SendJob {
         message_id,
         chunk,
         organization_id,
     } = job;
-    error!(message.id = %message_id, chunk, organization.id = %organization_id, "Parked a chunk: `waypost-api jobs list` says why");
+    error!(message.id = %message_id, chunk, organization.id = %organization_id, "A job is a dead letter: `waypost-api jobs list` says why");
 }
 
 fn bounded(reason: &str) -> String {

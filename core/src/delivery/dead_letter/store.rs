@@ -1,9 +1,9 @@
-//! Suspects and parked chunks in Postgres: columns of their outbox rows.
+//! Quarantined chunks and dead letters in Postgres: columns of their outbox rows.
 
 use sqlx::{PgConnection, query, query_scalar};
 use uuid::Uuid;
 
-use super::{DeadLetter, DeadLetterSelection, SUSPECT_FROM};
+use super::{DeadLetter, DeadLetterSelection, QUARANTINE_FROM};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::delivery::job::SendJob;
@@ -12,9 +12,9 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, WorkerId};
 use crate::message::CHUNK_RECIPIENTS;
 
-/// Notes that a worker begins with a suspect that it holds; false where it does not
-/// hold it any more.
-pub async fn begin(
+/// Records that a worker starts a quarantined chunk. False if it does not hold the chunk any
+/// more.
+pub async fn record_start(
     connection: &mut PgConnection,
     worker: WorkerId,
     job: SendJob,
@@ -29,16 +29,16 @@ pub async fn begin(
     )
     .execute(connection)
     .await
-    .or_fault("begin with a suspect")?;
+    .or_fault("start a quarantined chunk")?;
     Ok(done.rows_affected() == 1)
 }
 
-/// Counts a loss against each chunk, or, where it is only a suspicion, not against
-/// suspects that nobody had begun with.
+/// Counts a loss against each chunk. Without `is_proven`, not against quarantined chunks that
+/// were not started.
 pub(in crate::delivery) async fn count_losses(
     connection: &mut PgConnection,
     jobs: &[SendJob],
-    is_proof: bool,
+    is_proven: bool,
 ) -> Result<(), Fault> {
     let (ids, chunks) = columns(jobs);
     query!(
@@ -49,8 +49,8 @@ pub(in crate::delivery) async fn count_losses(
              AND ($3 OR o.losses < $4 OR o.begun_at IS NOT NULL)"#,
         &ids,
         &chunks,
-        is_proof,
-        SUSPECT_FROM,
+        is_proven,
+        QUARANTINE_FROM,
     )
     .execute(connection)
     .await
@@ -58,9 +58,9 @@ pub(in crate::delivery) async fn count_losses(
     Ok(())
 }
 
-/// Parks those of the chunks that have at least so many losses. The relay looks at
-/// them when the year 9999 ends: `infinity` is no time to most who would read it.
-pub(super) async fn park_used_up(
+/// Makes dead letters of the chunks with at least this many losses. Their `wake_at` is in
+/// the year 9999 and not `infinity`, which most clients cannot read.
+pub(super) async fn dead_letter_exhausted(
     connection: &mut PgConnection,
     jobs: &[SendJob],
     losses: i16,
@@ -83,15 +83,15 @@ pub(super) async fn park_used_up(
     )
     .fetch_all(connection)
     .await
-    .or_fault("park chunks")?;
+    .or_fault("make dead letters")?;
     Ok(rows
         .into_iter()
         .map(|row| job(row.message_id, row.chunk, row.organization_id))
         .collect())
 }
 
-/// Parks chunks and ends their leases.
-pub(super) async fn park(
+/// Makes dead letters of chunks and ends their leases.
+pub(super) async fn dead_letter(
     connection: &mut PgConnection,
     jobs: &[SendJob],
     reason: &str,
@@ -110,11 +110,11 @@ pub(super) async fn park(
     )
     .execute(connection)
     .await
-    .or_fault("park chunks")?;
+    .or_fault("make dead letters")?;
     Ok(())
 }
 
-/// Parked chunks, those parked first at the top.
+/// The dead letters, the oldest first.
 pub async fn list(connection: &mut PgConnection, limit: i64) -> Result<Vec<DeadLetter>, Fault> {
     let rows = query!(
         r#"SELECT o.message_id, o.chunk, o.organization_id, o.losses, o.parked_at AS "parked_at!",
@@ -133,23 +133,23 @@ pub async fn list(connection: &mut PgConnection, limit: i64) -> Result<Vec<DeadL
     )
     .fetch_all(connection)
     .await
-    .or_fault("list parked jobs")?;
-    let parked = rows.into_iter().map(|row| DeadLetter {
+    .or_fault("list dead letters")?;
+    let dead = rows.into_iter().map(|row| DeadLetter {
         job: job(row.message_id, row.chunk, row.organization_id),
         recipients: row.recipients,
         losses: row.losses,
-        parked_at: row.parked_at,
+        dead_since: row.parked_at,
         reason: row.reason,
     });
-    Ok(parked.collect())
+    Ok(dead.collect())
 }
 
-/// The parked chunks that are meant, locked in their order until the transaction ends.
+/// The selected dead letters, locked until the transaction ends.
 pub(super) async fn lock(
     connection: &mut PgConnection,
-    choice: DeadLetterSelection,
+    selection: DeadLetterSelection,
 ) -> Result<Vec<SendJob>, Fault> {
-    let (message_id, chunk): (Option<Uuid>, Option<i32>) = match choice {
+    let (message_id, chunk): (Option<Uuid>, Option<i32>) = match selection {
         DeadLetterSelection::All => (None, None),
         DeadLetterSelection::Of { message_id, chunk } => (Some(message_id.0), chunk),
     };
@@ -165,14 +165,14 @@ pub(super) async fn lock(
     )
     .fetch_all(connection)
     .await
-    .or_fault("find parked jobs")?;
+    .or_fault("find dead letters")?;
     Ok(rows
         .into_iter()
         .map(|row| job(row.message_id, row.chunk, row.organization_id))
         .collect())
 }
 
-/// Whether there is a message of that id.
+/// Whether a message with this id exists.
 pub async fn is_known(connection: &mut PgConnection, id: MessageId) -> Result<bool, Fault> {
     query_scalar!(
         r#"SELECT EXISTS (SELECT 1 FROM messages WHERE id = $1) AS "exists!""#,
@@ -180,11 +180,11 @@ pub async fn is_known(connection: &mut PgConnection, id: MessageId) -> Result<bo
     )
     .fetch_one(connection)
     .await
-    .or_fault("look for a message")
+    .or_fault("find a message")
 }
 
-/// Lets chunks be leased again.
-pub(super) async fn unpark(
+/// Makes dead letters due again, with no losses.
+pub(super) async fn requeue(
     connection: &mut PgConnection,
     jobs: &[SendJob],
     now: Timestamp,
@@ -201,11 +201,11 @@ pub(super) async fn unpark(
     )
     .execute(connection)
     .await
-    .or_fault("unpark jobs")?;
+    .or_fault("requeue dead letters")?;
     Ok(())
 }
 
-/// Fails the recipients of a chunk that have not reached an end, and answers their
+/// Sets the recipients of a chunk without a final status to FAILED, and returns their
 /// positions.
 pub(super) async fn fail(
     connection: &mut PgConnection,
@@ -227,10 +227,10 @@ pub(super) async fn fail(
     )
     .fetch_all(connection)
     .await
-    .or_fault("fail the recipients of a parked job")
+    .or_fault("fail the recipients of a dead letter")
 }
 
-/// Deletes chunks of which nothing is left to do.
+/// Deletes chunks with nothing left to send.
 pub(super) async fn delete(connection: &mut PgConnection, jobs: &[SendJob]) -> Result<(), Fault> {
     let (ids, chunks) = columns(jobs);
     query!(
@@ -242,6 +242,6 @@ pub(super) async fn delete(connection: &mut PgConnection, jobs: &[SendJob]) -> R
     )
     .execute(connection)
     .await
-    .or_fault("delete parked jobs")?;
+    .or_fault("delete dead letters")?;
     Ok(())
 }

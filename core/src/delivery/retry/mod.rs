@@ -1,10 +1,9 @@
-//! What follows from an attempt's outcome. Pure: the same outcome, standing and
-//! chance give the same verdict.
+//! The retry policy: what an attempt's outcome means for its recipient. Pure functions: the
+//! same outcome, context and moment give the same next state.
 //!
-//! A recipient goes through its *candidates* in *rounds*. What one of them failed in
-//! passing is tried with the next at once; after the last there is a wait, which
-//! doubles with the rounds and not with the calls, so that fallbacks make nobody wait
-//! longer.
+//! A recipient goes through its *candidates* in *rounds*. If a candidate fails temporarily,
+//! the next is tried at once. After the last there is a wait. It doubles with each round and
+//! not with each call, so that fallback accounts do not make the waits longer.
 
 use std::time::Duration;
 
@@ -16,21 +15,21 @@ use crate::provider::outcome::{Blame, SendOutcome};
 use crate::routing::rule::OnUnknown;
 use crate::suppression;
 
-/// How far the tries of a recipient have got through its candidates, the accounts
-/// that may take it ([`crate::routing::candidates`]).
+/// How far a recipient's retries have got through its candidates
+/// ([`crate::routing::candidates`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetryState {
-    /// The place in the candidates at which the next try begins.
+    /// The index of the candidate with which the next try begins.
     pub candidate: i16,
-    /// Rounds through all of them that came to nothing.
+    /// Rounds through all candidates that failed.
     pub rounds: i16,
-    /// Whether one of the present round failed in passing, so that another round is
-    /// worth it.
+    /// Whether a candidate of the current round failed temporarily, so that another round
+    /// makes sense.
     pub recoverable: bool,
 }
 
 impl RetryState {
-    /// As the columns of a recipient have it.
+    /// The state in the columns of a recipient.
     #[must_use]
     pub fn stored(failover: i16, rounds: i16, recoverable: bool) -> Self {
         Self {
@@ -40,7 +39,7 @@ impl RetryState {
         }
     }
 
-    /// The next round, from the first candidate on.
+    /// The begin of the next round.
     fn next_round(self) -> Self {
         Self {
             candidate: 0,
@@ -50,77 +49,75 @@ impl RetryState {
     }
 }
 
-/// Where a recipient stood before the attempt.
+/// The state of a recipient before the attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryContext {
-    /// Attempts whose outcome nobody knows.
+    /// How many attempts have an unknown outcome.
     pub unknowns: i32,
-    /// Since when its message is tried: [`super::lease::LeasedMessage::tried_since`].
+    /// The time from which the retry horizon counts:
+    /// [`super::lease::LeasedMessage::tried_since`].
     pub tried_since: Timestamp,
-    /// What its rule says of lost answers.
     pub on_unknown: OnUnknown,
-    /// How far it had got. A candidate that was passed over in this try because it may
-    /// not be called now has failed in passing.
+    /// A candidate that may not be called now counts as failed temporarily.
     pub retry_state: RetryState,
-    /// The candidate that was tried.
+    /// The index of the candidate that was tried.
     pub tried: usize,
+    /// How many candidates there are.
     pub candidates: usize,
-    /// Those that are passed over, because they do not know the sender: a bit for each
-    /// place.
-    pub passed_over: u32,
+    /// The candidates that refused the sender and are skipped, as bits by their index.
+    pub skipped: u32,
 }
 
 impl RetryContext {
-    /// The turn of the next candidate of this round; nothing after the last.
+    /// The state for a try with the next candidate of this round. `None` after the last.
     fn next_candidate(&self) -> Option<RetryState> {
-        let next = (self.tried + 1..self.candidates).find(|place| !self.passes_over(*place))?;
+        let next = (self.tried + 1..self.candidates).find(|index| !self.is_skipped(*index))?;
         Some(RetryState {
             candidate: i16::try_from(next).unwrap_or_default(),
             ..self.retry_state
         })
     }
 
-    /// Whether a candidate is passed over.
+    /// Whether a candidate is skipped.
     #[must_use]
-    pub fn passes_over(&self, place: usize) -> bool {
-        place < 32 && self.passed_over & (1 << place) != 0
+    pub fn is_skipped(&self, index: usize) -> bool {
+        index < 32 && self.skipped & (1 << index) != 0
     }
 
-    /// What the provider asks for, where there is no other to go to. Where there is,
-    /// the account's gate keeps the pause, and the recipient need not.
-    fn asked(&self, retry_after: Option<Duration>) -> Option<Duration> {
-        let others = (0..self.candidates).filter(|place| !self.passes_over(*place));
-        retry_after.filter(|_| others.count() <= 1)
+    /// The pause that the provider asked for, if there is only one candidate. With several,
+    /// the account limiter keeps the pause, and the recipient need not wait for it.
+    fn binding(&self, retry_after: Option<Duration>) -> Option<Duration> {
+        let usable = (0..self.candidates).filter(|index| !self.is_skipped(*index));
+        retry_after.filter(|_| usable.count() <= 1)
     }
 }
 
-/// Where it stands after.
+/// The state of a recipient after the attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextState {
     pub status: MessageStatus,
-    /// When it is tried again, where it is.
+    /// When it is tried again, if it is.
     pub next_attempt_at: Timestamp,
-    /// Whether the attempt used up a try.
+    /// Whether this counts as an attempt.
     pub uses_attempt: bool,
-    /// What goes into its history.
+    /// The event for the recipient's history.
     pub event: Option<EventType>,
-    /// What to show as its latest error.
+    /// The recipient's last error.
     pub error: Option<String>,
-    /// How far it has got.
     pub retry_state: RetryState,
 }
 
-/// The moment of an outcome and what chance says.
+/// The time of an outcome, the jitter, and whether there was a reply.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryMoment {
     pub now: Timestamp,
-    /// Evenly distributed in `0.0..1.0`.
+    /// For the jitter: random, evenly distributed in `0.0..1.0`.
     pub fraction: f64,
-    /// Whether the provider answered at all.
+    /// Whether the provider answered the call.
     pub answered: bool,
 }
 
-/// Decides what follows from an outcome.
+/// The recipient's next state after an outcome.
 #[must_use]
 pub fn decide(
     outcome: &SendOutcome,
@@ -148,49 +145,49 @@ pub fn decide(
             ..
         } => {
             let bound = by_age(ctx, settings, moment);
-            let asked = ctx.asked(*retry_after);
-            let again = Again {
+            let asked = ctx.binding(*retry_after);
+            let next_try = NextTry {
                 wait: wait(bound, asked, settings, moment.fraction),
                 reason,
                 uses_attempt: false,
-                // The age stands in for them.
+                // The wait grows with the message's age instead.
                 rounds: ctx.retry_state.rounds,
             };
-            failed_in_passing(ctx, settings, moment, again)
+            failed_temporarily(ctx, settings, moment, next_try)
         }
-        // Another account would be told the same, and greylisted anew.
+        // The recipient's server would answer another account the same, and greylist it again.
         SendOutcome::Deferred {
             retry_after,
             reason,
         } => {
             let bound = backoff(ctx.retry_state.rounds, settings);
-            let again = Again {
+            let next_try = NextTry {
                 wait: wait(bound, *retry_after, settings, moment.fraction),
                 reason,
                 uses_attempt: true,
                 rounds: ctx.retry_state.next_round().rounds,
             };
-            round_over(ctx, settings, moment, again)
+            round_over(ctx, settings, moment, next_try)
         }
         SendOutcome::Unavailable {
             retry_after,
             reason,
         } => {
             let bound = backoff(ctx.retry_state.rounds, settings);
-            let asked = ctx.asked(*retry_after);
-            let again = Again {
+            let asked = ctx.binding(*retry_after);
+            let next_try = NextTry {
                 wait: wait(bound, asked, settings, moment.fraction),
                 reason,
                 uses_attempt: true,
                 rounds: ctx.retry_state.next_round().rounds,
             };
-            failed_in_passing(ctx, settings, moment, again)
+            failed_temporarily(ctx, settings, moment, next_try)
         }
         SendOutcome::Unknown { reason } => unknown(reason, ctx, settings, moment),
     }
 }
 
-/// What follows where a recipient turns out to be suppressed before the call.
+/// The next state of a recipient that was found suppressed before the call.
 #[must_use]
 pub fn suppressed(now: Timestamp, retry_state: RetryState) -> NextState {
     NextState {
@@ -199,51 +196,52 @@ pub fn suppressed(now: Timestamp, retry_state: RetryState) -> NextState {
     }
 }
 
-/// What follows where none of the candidates may be called now: nothing has happened,
-/// so there is no event, and no attempt is used up. `worth_asking_after` is when the
-/// first of them may be.
+/// The next state of a recipient if none of its candidates may be called now. Without a
+/// call there is no event, and it does not count as an attempt. `wait` is the time after
+/// which the first candidate may be called.
 #[must_use]
 pub fn put_off(
-    why: &str,
-    worth_asking_after: Duration,
+    reason: &str,
+    wait: Duration,
     ctx: RetryContext,
     settings: &SendingSettings,
     moment: RetryMoment,
 ) -> NextState {
-    // Where the round began with a call that failed, it ends as if the last had too:
-    // the first candidate is tried again when its backoff is over.
+    // If a call of this round failed, the round ends as if the last candidate had failed too:
+    // the first candidate is tried again after the backoff.
     let (least, bound, rounds) = if ctx.retry_state.candidate > 0 {
         let bound = backoff(ctx.retry_state.rounds, settings);
         (Duration::ZERO, bound, ctx.retry_state.next_round().rounds)
     } else {
         let bound = by_age(ctx, settings, moment);
-        (worth_asking_after, bound, ctx.retry_state.rounds)
+        (wait, bound, ctx.retry_state.rounds)
     };
-    let again = Again {
+    let next_try = NextTry {
         wait: least.saturating_add(bound.mul_f64(moment.fraction)),
-        reason: why,
+        reason,
         uses_attempt: false,
         rounds,
     };
-    let mut next_state = round_over(ctx, settings, moment, again);
+    let mut next_state = round_over(ctx, settings, moment, next_try);
     if next_state.status == MessageStatus::Queued {
         next_state.event = None;
-        next_state.error = Some(format!("waiting: {why}"));
+        next_state.error = Some(format!("waiting: {reason}"));
     }
     next_state
 }
 
-struct Again<'a> {
-    /// How long to wait before the next round.
+/// How a recipient is retried.
+struct NextTry<'a> {
+    /// The wait before the next round.
     wait: Duration,
     reason: &'a str,
     uses_attempt: bool,
-    /// The rounds after this one.
+    /// The count of rounds after this one.
     rounds: i16,
 }
 
-/// Another candidate may know a sender that this one does not. Where
-/// this was the last, the refusal is final, unless one before it may recover.
+/// If the sender was refused, the next candidate may accept it. After the last candidate the
+/// refusal is final, unless an earlier one failed temporarily.
 fn rejected(
     reason: &str,
     blame: Blame,
@@ -258,15 +256,21 @@ fn rejected(
         }
     }
     let bound = backoff(ctx.retry_state.rounds, settings);
-    let again = Again {
+    let next_try = NextTry {
         wait: wait(bound, None, settings, moment.fraction),
         reason,
         uses_attempt: true,
         rounds: ctx.retry_state.next_round().rounds,
     };
     match ctx.next_candidate() {
-        Some(retry_state) => retry(ctx, settings, moment, (Duration::ZERO, retry_state), &again),
-        None if ctx.retry_state.recoverable => round_over(ctx, settings, moment, again),
+        Some(retry_state) => retry(
+            ctx,
+            settings,
+            moment,
+            (Duration::ZERO, retry_state),
+            &next_try,
+        ),
+        None if ctx.retry_state.recoverable => round_over(ctx, settings, moment, next_try),
         None => failed(moment.now, reason.to_owned(), ctx.retry_state),
     }
 }
@@ -287,8 +291,7 @@ fn unknown(
             error: Some(reason.to_owned()),
             retry_state: ctx.retry_state,
         },
-        // It was sent once more after the wait, and that answer was lost too:
-        // another try would be a third copy.
+        // The reply was lost twice. Another try might be the third mail for the recipient.
         OnUnknown::Wait => failed(
             moment.now,
             format!("the provider's answer was lost twice: {reason}"),
@@ -300,13 +303,13 @@ fn unknown(
             } else {
                 backoff(ctx.retry_state.rounds, settings)
             };
-            let again = Again {
+            let next_try = NextTry {
                 wait: wait(bound, None, settings, moment.fraction),
                 reason,
                 uses_attempt: true,
                 rounds: ctx.retry_state.next_round().rounds,
             };
-            failed_in_passing(ctx, settings, moment, again)
+            failed_temporarily(ctx, settings, moment, next_try)
         }
         OnUnknown::Fail => failed(
             moment.now,
@@ -316,17 +319,23 @@ fn unknown(
     }
 }
 
-/// The next candidate at once, or the next round after the wait.
-fn failed_in_passing(
+/// Tries the next candidate at once, or after the last the next round, after the wait.
+fn failed_temporarily(
     mut ctx: RetryContext,
     settings: &SendingSettings,
     moment: RetryMoment,
-    again: Again<'_>,
+    next_try: NextTry<'_>,
 ) -> NextState {
     ctx.retry_state.recoverable = true;
     match ctx.next_candidate() {
-        Some(retry_state) => retry(ctx, settings, moment, (Duration::ZERO, retry_state), &again),
-        None => round_over(ctx, settings, moment, again),
+        Some(retry_state) => retry(
+            ctx,
+            settings,
+            moment,
+            (Duration::ZERO, retry_state),
+            &next_try,
+        ),
+        None => round_over(ctx, settings, moment, next_try),
     }
 }
 
@@ -334,13 +343,19 @@ fn round_over(
     ctx: RetryContext,
     settings: &SendingSettings,
     moment: RetryMoment,
-    again: Again<'_>,
+    next_try: NextTry<'_>,
 ) -> NextState {
     let retry_state = RetryState {
-        rounds: again.rounds,
+        rounds: next_try.rounds,
         ..ctx.retry_state.next_round()
     };
-    retry(ctx, settings, moment, (again.wait, retry_state), &again)
+    retry(
+        ctx,
+        settings,
+        moment,
+        (next_try.wait, retry_state),
+        &next_try,
+    )
 }
 
 fn retry(
@@ -348,24 +363,24 @@ fn retry(
     settings: &SendingSettings,
     moment: RetryMoment,
     (wait, retry_state): (Duration, RetryState),
-    again: &Again<'_>,
+    next_try: &NextTry<'_>,
 ) -> NextState {
     let horizon = after(ctx.tried_since, settings.retry_horizon);
     let next_attempt_at = after(moment.now, wait);
     if next_attempt_at > horizon && moment.now >= horizon {
-        let reason = format!("retries are used up: {}", again.reason);
+        let reason = format!("retries are used up: {}", next_try.reason);
         return NextState {
-            uses_attempt: again.uses_attempt,
+            uses_attempt: next_try.uses_attempt,
             ..failed(moment.now, reason, retry_state)
         };
     }
     NextState {
         status: MessageStatus::Queued,
-        // The last try is at the horizon, not one wait before it.
+        // The last try is made at the horizon and not up to one wait before it.
         next_attempt_at: next_attempt_at.min(horizon),
-        uses_attempt: again.uses_attempt,
+        uses_attempt: next_try.uses_attempt,
         event: moment.answered.then_some(EventType::Deferred),
-        error: Some(again.reason.to_owned()),
+        error: Some(next_try.reason.to_owned()),
         retry_state,
     }
 }
@@ -381,15 +396,15 @@ fn failed(now: Timestamp, reason: String, retry_state: RetryState) -> NextState 
     }
 }
 
-/// The bound of a wait that uses up no attempt: the message's age stands in for the
-/// attempts, since a bound that grows with it doubles in effect.
+/// The bound of a wait that does not count as an attempt. It is the message's age, so it
+/// doubles from wait to wait, as the backoff does.
 fn by_age(ctx: RetryContext, settings: &SendingSettings, moment: RetryMoment) -> Duration {
     let age = (moment.now - ctx.tried_since).to_std().unwrap_or_default();
-    // Not `clamp`: the longest may be set below the first.
+    // Not `clamp`: the longest wait may be configured shorter than the first.
     age.max(settings.retry_first).min(settings.retry_longest)
 }
 
-/// The bound of the wait after so many rounds.
+/// The bound of the wait after this many rounds.
 fn backoff(rounds: i16, settings: &SendingSettings) -> Duration {
     let doublings = u32::try_from(rounds).unwrap_or(0).min(30);
     settings
@@ -398,7 +413,7 @@ fn backoff(rounds: i16, settings: &SendingSettings) -> Duration {
         .min(settings.retry_longest)
 }
 
-/// Full jitter below a bound; what the provider asks for is the least.
+/// A wait with full jitter below a bound, but at least what the provider asked for.
 fn wait(
     bound: Duration,
     retry_after: Option<Duration>,
@@ -407,7 +422,7 @@ fn wait(
 ) -> Duration {
     let jittered = bound.mul_f64(fraction);
     match retry_after {
-        // A little chance on top, so that not all that waited come at once.
+        // With some jitter, so that not all recipients are retried at the same time.
         Some(asked) => asked.max(jittered) + settings.retry_first.mul_f64(fraction / 5.0),
         None => jittered,
     }

@@ -1,4 +1,4 @@
-//! What each outcome makes of a recipient, by its standing.
+//! The next state of a recipient after each outcome.
 
 use chrono::TimeDelta;
 
@@ -18,7 +18,7 @@ fn settings() -> SendingSettings {
         .sending
 }
 
-/// The only candidate, tried for the first time, of a message that is so old.
+/// The first try of a message of this age, with one candidate.
 fn ctx(age: TimeDelta) -> (RetryContext, RetryMoment) {
     let now = Clock::system().now();
     let ctx = RetryContext {
@@ -28,7 +28,7 @@ fn ctx(age: TimeDelta) -> (RetryContext, RetryMoment) {
         retry_state: RetryState::default(),
         tried: 0,
         candidates: 1,
-        passed_over: 0,
+        skipped: 0,
     };
     let moment = RetryMoment {
         now,
@@ -38,7 +38,7 @@ fn ctx(age: TimeDelta) -> (RetryContext, RetryMoment) {
     (ctx, moment)
 }
 
-fn verdict_after(
+fn next_state_at_age(
     outcome: &SendOutcome,
     age: TimeDelta,
     change: impl FnOnce(&mut RetryContext),
@@ -52,7 +52,7 @@ fn next_state(
     outcome: &SendOutcome,
     change: impl FnOnce(&mut RetryContext),
 ) -> (NextState, Timestamp) {
-    verdict_after(outcome, TimeDelta::zero(), change)
+    next_state_at_age(outcome, TimeDelta::zero(), change)
 }
 
 fn throttled(retry_after: Option<u64>) -> SendOutcome {
@@ -98,7 +98,8 @@ fn unavailable(retry_after: Option<u64>) -> SendOutcome {
 }
 
 #[test]
-fn waits_double_with_the_rounds_up_to_half_an_hour_and_obey_the_provider() {
+fn waits_double_with_the_rounds_up_to_half_an_hour_and_last_at_least_as_long_as_the_provider_asks()
+{
     for (rounds, retry_after, seconds) in [
         (0, None, 2.5),
         (1, None, 5.0),
@@ -119,7 +120,7 @@ fn waits_double_with_the_rounds_up_to_half_an_hour_and_obey_the_provider() {
 }
 
 #[test]
-fn what_the_account_is_to_blame_for_uses_up_no_attempt() {
+fn a_failure_of_the_account_does_not_count_as_an_attempt() {
     for (outcome, uses_attempt) in [
         (throttled(None), false),
         (unusable(), false),
@@ -134,7 +135,7 @@ fn what_the_account_is_to_blame_for_uses_up_no_attempt() {
 }
 
 #[test]
-fn what_the_recipients_server_defers_waits_for_the_same_accounts_whoever_else_there_is() {
+fn a_deferral_by_the_recipients_server_is_not_tried_with_another_account() {
     for (rounds, retry_after, seconds) in [(0, None, 2.5), (3, None, 20.0), (0, Some(60), 60.5)] {
         for candidates in [1, 3] {
             let (next_state, now) = next_state(&deferred(retry_after), |ctx| {
@@ -155,8 +156,8 @@ fn what_the_recipients_server_defers_waits_for_the_same_accounts_whoever_else_th
 }
 
 #[test]
-fn a_candidate_that_does_not_know_the_sender_is_passed_over() {
-    for (passed_over, outcome, candidate) in [
+fn a_candidate_that_refused_the_sender_is_skipped() {
+    for (skipped, outcome, candidate) in [
         (0b010, unavailable(None), 2),
         (0b000, unavailable(None), 1),
         (0b110, unavailable(None), 0),
@@ -165,19 +166,19 @@ fn a_candidate_that_does_not_know_the_sender_is_passed_over() {
     ] {
         let (next_state, _) = next_state(&outcome, |ctx| {
             ctx.candidates = 3;
-            ctx.passed_over = passed_over;
+            ctx.skipped = skipped;
         });
         assert_eq!(next_state.status, MessageStatus::Queued);
         assert_eq!(
             next_state.retry_state.candidate, candidate,
-            "{passed_over:b} {outcome:?}"
+            "{skipped:b} {outcome:?}"
         );
     }
-    // None of the others is left.
+    // No other candidate is left.
     let (next_state, _) = next_state(&rejected(Blame::Sender), |ctx| {
         ctx.candidates = 3;
         ctx.tried = 1;
-        ctx.passed_over = 0b101;
+        ctx.skipped = 0b101;
     });
     assert_eq!(next_state.status, MessageStatus::Failed);
 }
@@ -186,7 +187,7 @@ fn a_candidate_that_does_not_know_the_sender_is_passed_over() {
 fn being_throttled_for_long_makes_the_waits_longer() {
     for (age_seconds, wait_seconds) in [(0, 2.5), (60, 30.0), (20_000, 900.0)] {
         let age = TimeDelta::seconds(age_seconds);
-        let (next_state, now) = verdict_after(&throttled(None), age, |_| ());
+        let (next_state, now) = next_state_at_age(&throttled(None), age, |_| ());
         let waited = (next_state.next_attempt_at - now).as_seconds_f64();
         assert!(
             (waited - wait_seconds).abs() < 0.001,
@@ -204,7 +205,7 @@ fn after_a_day_retries_are_used_up() {
         deferred(None),
     ] {
         for candidates in [1, 2] {
-            let (next_state, _) = verdict_after(&outcome, TimeDelta::hours(25), |ctx| {
+            let (next_state, _) = next_state_at_age(&outcome, TimeDelta::hours(25), |ctx| {
                 ctx.candidates = candidates;
             });
             assert_eq!(next_state.status, MessageStatus::Failed);
@@ -225,7 +226,7 @@ fn the_last_try_is_at_the_horizon() {
     ] {
         for seconds_left in [1, 60, 500] {
             let age = horizon - TimeDelta::seconds(seconds_left);
-            let (next_state, now) = verdict_after(&outcome, age, |ctx| {
+            let (next_state, now) = next_state_at_age(&outcome, age, |ctx| {
                 ctx.retry_state.rounds = 12;
             });
             assert_eq!(next_state.status, MessageStatus::Queued, "{outcome:?}");
@@ -233,13 +234,13 @@ fn the_last_try_is_at_the_horizon() {
             assert!(next_state.next_attempt_at <= end, "{outcome:?}");
             assert!(next_state.next_attempt_at > now, "{outcome:?}");
         }
-        let (next_state, _) = verdict_after(&outcome, horizon, |_| {});
+        let (next_state, _) = next_state_at_age(&outcome, horizon, |_| {});
         assert_eq!(next_state.status, MessageStatus::Failed, "{outcome:?}");
     }
 }
 
 #[test]
-fn what_fails_in_passing_goes_to_the_next_candidate_at_once() {
+fn after_a_temporary_failure_the_next_candidate_is_tried_at_once() {
     let outcomes = [
         (unavailable(Some(60)), true, true),
         (throttled(Some(60)), false, true),
@@ -266,7 +267,7 @@ fn what_fails_in_passing_goes_to_the_next_candidate_at_once() {
 }
 
 #[test]
-fn a_round_ends_with_a_wait_that_no_other_account_asked_for() {
+fn with_several_candidates_a_round_ends_without_the_pause_that_one_asked_for() {
     for (outcome, rounds) in [(unavailable(Some(3_600)), 1), (throttled(Some(3_600)), 0)] {
         let (next_state, now) = next_state(&outcome, |ctx| {
             ctx.candidates = 2;
@@ -301,7 +302,7 @@ fn a_senders_refusal_is_final_unless_another_account_may_recover() {
 }
 
 #[test]
-fn while_no_account_may_be_called_nothing_is_used_up_and_nothing_told() {
+fn while_no_account_may_be_called_there_is_no_attempt_and_no_event() {
     let (mut ctx, mut moment) = ctx(TimeDelta::seconds(60));
     moment.answered = false;
     let asked = Duration::from_secs(7);
@@ -317,7 +318,7 @@ fn while_no_account_may_be_called_nothing_is_used_up_and_nothing_told() {
         Some("waiting: the circuit is open")
     );
     assert_eq!(next_state.retry_state, RetryState::default());
-    // The first candidate failed, and is tried again after its own backoff.
+    // The first candidate failed. It is tried again after the backoff.
     ctx.candidates = 2;
     ctx.retry_state.candidate = 1;
     let next_state = put_off(ctx);
@@ -343,7 +344,7 @@ fn while_no_account_may_be_called_nothing_is_used_up_and_nothing_told() {
 }
 
 #[test]
-fn a_lost_answer_is_waited_for_once_and_then_given_up() {
+fn after_a_lost_reply_there_is_one_wait_and_after_the_second_the_recipient_fails() {
     let (first, now) = next_state(&unknown(), |_| ());
     assert_eq!(first.status, MessageStatus::Sending);
     assert_eq!(first.next_attempt_at - now, TimeDelta::minutes(15));
@@ -353,7 +354,7 @@ fn a_lost_answer_is_waited_for_once_and_then_given_up() {
 }
 
 #[test]
-fn by_policy_a_lost_answer_is_repeated_at_once_and_then_with_patience() {
+fn with_resend_a_lost_reply_is_retried_at_once_and_later_after_the_backoff() {
     let resent = |change: fn(&mut RetryContext)| {
         let (next_state, now) = next_state(&unknown(), |ctx| {
             ctx.on_unknown = OnUnknown::Resend;
@@ -368,11 +369,11 @@ fn by_policy_a_lost_answer_is_repeated_at_once_and_then_with_patience() {
     let none = TimeDelta::zero();
     assert_eq!(resent(|_| ()), (none, 0));
     let again = TimeDelta::milliseconds(5_000);
-    let patient = |ctx: &mut RetryContext| {
+    let after_backoff = |ctx: &mut RetryContext| {
         ctx.unknowns = 1;
         ctx.retry_state.rounds = 1;
     };
-    assert_eq!(resent(patient), (again, 0));
+    assert_eq!(resent(after_backoff), (again, 0));
     let elsewhere = |ctx: &mut RetryContext| {
         ctx.unknowns = 1;
         ctx.candidates = 2;
@@ -381,7 +382,7 @@ fn by_policy_a_lost_answer_is_repeated_at_once_and_then_with_patience() {
 }
 
 #[test]
-fn by_policy_a_lost_answer_fails_and_says_that_the_mail_may_have_been_taken() {
+fn with_fail_a_lost_reply_fails_and_the_error_says_that_the_mail_may_have_been_taken() {
     let (next_state, _) = next_state(&unknown(), |ctx| ctx.on_unknown = OnUnknown::Fail);
     assert_eq!(next_state.status, MessageStatus::Failed);
     assert_eq!(next_state.event, Some(EventType::Dropped));
@@ -389,7 +390,7 @@ fn by_policy_a_lost_answer_fails_and_says_that_the_mail_may_have_been_taken() {
 }
 
 #[test]
-fn a_refusal_of_the_mail_fails_at_once_whoever_else_there_is() {
+fn a_refusal_of_the_mail_is_final_even_with_other_candidates() {
     for blame in [Blame::Message, Blame::Recipient, Blame::Mailbox] {
         let (next_state, _) = next_state(&rejected(blame), |ctx| {
             ctx.candidates = 2;
