@@ -50,7 +50,7 @@ CREATE TABLE provider_account_types (
     provider_type provider_type NOT NULL
 );
 
-CREATE FUNCTION waypost_remember_account_type() RETURNS trigger
+CREATE FUNCTION waypost_record_account_type() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -61,8 +61,8 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER remember_account_type AFTER INSERT ON provider_accounts
-    FOR EACH ROW EXECUTE FUNCTION waypost_remember_account_type();
+CREATE TRIGGER record_account_type AFTER INSERT ON provider_accounts
+    FOR EACH ROW EXECUTE FUNCTION waypost_record_account_type();
 
 -- The sender domains of an account. The scheduler checks each again: a verified domain may
 -- become unverified, and the others are expected to become verified.

@@ -124,8 +124,8 @@ CREATE TABLE recipients (
     -- recipients have none, and a NULL takes no room.
     opens smallint,
     clicks smallint,
-    machine_opens smallint,
-    machine_clicks smallint,
+    bot_opens smallint,
+    bot_clicks smallint,
     -- The index in the candidates (core::routing::candidates) at which the next try begins.
     -- The list may have become shorter; an index past its end means the first.
     failover smallint NOT NULL DEFAULT 0,
@@ -151,7 +151,7 @@ CREATE INDEX recipients_provider_message_idx ON recipients USING hash (provider_
 CREATE TABLE recipients_default PARTITION OF recipients DEFAULT WITH (fillfactor = 50);
 
 -- The history of a message. Inserts fire `count_events` (20261101000010_metrics.sql) and
--- `owe_webhooks` (20261101000008_webhooks.sql).
+-- `insert_webhook_deliveries` (20261101000008_webhooks.sql).
 CREATE TABLE events (
     message_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -163,7 +163,7 @@ CREATE TABLE events (
     data jsonb,
     -- Whether the statement that inserts the event also writes its metrics. The trigger
     -- counts all others.
-    counts_itself boolean NOT NULL DEFAULT false,
+    is_counted boolean NOT NULL DEFAULT false,
     PRIMARY KEY (message_id, id)
 ) PARTITION BY RANGE (message_id);
 
@@ -201,21 +201,21 @@ CREATE TABLE unknown_attempts (
     unknown_at timestamptz NOT NULL,
     -- Not before this time. The first look-up is later than unknown_at by a time that
     -- depends on the configuration, which a trigger does not know.
-    next_look_at timestamptz NOT NULL,
+    next_lookup_at timestamptz NOT NULL,
     looks integer NOT NULL DEFAULT 0,
     PRIMARY KEY (message_id, attempt_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
-CREATE INDEX unknown_attempts_next_look_idx ON unknown_attempts (next_look_at);
+CREATE INDEX unknown_attempts_next_lookup_idx ON unknown_attempts (next_lookup_at);
 
 -- A trigger schedules the look-ups, so that no code path that gives up an attempt can leave
 -- them out. For other outcomes only the trigger's condition is evaluated.
-CREATE FUNCTION waypost_look_for_attempt() RETURNS trigger
+CREATE FUNCTION waypost_schedule_lookup() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
     INSERT INTO unknown_attempts (message_id, attempt_id, organization_id, position, provider_account_id,
-                                  started_at, unknown_at, next_look_at)
+                                  started_at, unknown_at, next_lookup_at)
     SELECT NEW.message_id, NEW.id, NEW.organization_id, NEW.position, NEW.provider_account_id,
            NEW.started_at, t.unknown_at, t.unknown_at
     FROM (SELECT coalesce(NEW.finished_at, now()) AS unknown_at) t
@@ -224,10 +224,10 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER look_for_unknown AFTER UPDATE ON send_attempts
+CREATE TRIGGER schedule_lookup AFTER UPDATE ON send_attempts
     FOR EACH ROW
     WHEN (NEW.outcome = 'UNKNOWN' AND OLD.outcome IS DISTINCT FROM NEW.outcome)
-    EXECUTE FUNCTION waypost_look_for_attempt();
+    EXECUTE FUNCTION waypost_schedule_lookup();
 
 -- The running workers.
 CREATE TABLE workers (
@@ -258,16 +258,16 @@ CREATE TABLE outbox (
     begun_at timestamptz,
     -- Since when no worker may lease the chunk, and why: it took down workers again and
     -- again. The operator decides what becomes of it. Both are set or neither is.
-    parked_at timestamptz,
-    parked_reason text,
+    dead_at timestamptz,
+    dead_reason text,
     PRIMARY KEY (message_id, chunk),
-    CONSTRAINT outbox_parked_check CHECK ((parked_at IS NULL) = (parked_reason IS NULL))
+    CONSTRAINT outbox_dead_check CHECK ((dead_at IS NULL) = (dead_reason IS NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, fillfactor = 50);
 
 -- The relay, and workers while Redis is away, read chunks organization by organization, so
 -- that the long backlog of one delays no other.
 CREATE INDEX outbox_organization_id_wake_at_idx ON outbox (organization_id, wake_at);
-CREATE INDEX outbox_parked_idx ON outbox (parked_at) WHERE parked_at IS NOT NULL;
+CREATE INDEX outbox_dead_idx ON outbox (dead_at) WHERE dead_at IS NOT NULL;
 
 -- What the API passes to the INSERT of accepted messages (core/src/acceptance/insert.rs): an
 -- array of each. A running API sends them as it was built, so a change makes a new type, and

@@ -45,7 +45,7 @@ CREATE TABLE new_messages (
 CREATE INDEX new_messages_organization_idx ON new_messages (organization_id, message_id DESC);
 
 -- Changes of status that are not folded: so many messages went from one status to another.
-CREATE TABLE message_moves (
+CREATE TABLE message_transitions (
     organization_id uuid NOT NULL,
     was message_status NOT NULL,
     status message_status NOT NULL,
@@ -54,14 +54,14 @@ CREATE TABLE message_moves (
     hour timestamptz
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
-CREATE INDEX message_moves_organization_idx ON message_moves (organization_id);
+CREATE INDEX message_transitions_organization_idx ON message_transitions (organization_id);
 
 -- Other changes of the counters that are not folded: deletions, and months that were dropped.
 CREATE TABLE message_count_deltas (
     organization_id uuid NOT NULL,
     status message_status NOT NULL,
     change bigint NOT NULL,
-    -- As in message_moves.
+    -- As in message_transitions.
     hour timestamptz
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
@@ -77,7 +77,7 @@ FROM new_messages
 WHERE status IS NOT NULL
 UNION ALL
 SELECT m.organization_id, moved.status, m.hour, moved.change
-FROM message_moves m
+FROM message_transitions m
 CROSS JOIN LATERAL (VALUES (m.was, -m.count), (m.status, m.count)) AS moved (status, change);
 
 -- How many messages an organization has in each status.
@@ -114,14 +114,14 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION waypost_count_moved_messages() RETURNS trigger
+CREATE FUNCTION waypost_record_transitions() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
     -- Old and new versions are matched by grouping. A join would be planned once for each
     -- connection, for as few rows as came first, and would then compare every row with
     -- every other.
-    INSERT INTO message_moves (organization_id, was, status, hour, count)
+    INSERT INTO message_transitions (organization_id, was, status, hour, count)
     SELECT organization_id, was, status, waypost_message_hour(id), count(*)
     FROM (SELECT id, organization_id, max(status) FILTER (WHERE is_old) AS was,
                  max(status) FILTER (WHERE NOT is_old) AS status
@@ -150,9 +150,9 @@ $$;
 CREATE TRIGGER queue_new_messages AFTER INSERT ON messages
     REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION waypost_queue_new_messages();
-CREATE TRIGGER count_moved_messages AFTER UPDATE ON messages
+CREATE TRIGGER record_transitions AFTER UPDATE ON messages
     REFERENCING OLD TABLE AS before NEW TABLE AS after
-    FOR EACH STATEMENT EXECUTE FUNCTION waypost_count_moved_messages();
+    FOR EACH STATEMENT EXECUTE FUNCTION waypost_record_transitions();
 -- To detach or drop a partition fires no trigger: waypost_detach_partition subtracts what the
 -- partition held.
 CREATE TRIGGER count_deleted_messages AFTER DELETE ON messages

@@ -26,13 +26,13 @@ CREATE TABLE webhook_endpoints (
     paused_until timestamptz,
     -- Until then, by PostgreSQL's clock, the worker polls by itself, so that events under
     -- load need no notification.
-    awake_until timestamptz
+    polled_until timestamptz
 ) WITH (fillfactor = 50); -- Leases and failures update a row often.
 
 CREATE INDEX webhook_endpoints_organization_idx ON webhook_endpoints (organization_id, id);
 
 -- Failures at another URL, or from before the endpoint was deactivated, say nothing about it.
-CREATE FUNCTION waypost_forgive_webhook_endpoint() RETURNS trigger
+CREATE FUNCTION waypost_reset_endpoint_health() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -45,8 +45,8 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER forgive BEFORE UPDATE OF url, is_active ON webhook_endpoints
-    FOR EACH ROW EXECUTE FUNCTION waypost_forgive_webhook_endpoint();
+CREATE TRIGGER reset_health BEFORE UPDATE OF url, is_active ON webhook_endpoints
+    FOR EACH ROW EXECUTE FUNCTION waypost_reset_endpoint_health();
 
 -- Notifies the worker that delivers to an endpoint of every change to it.
 CREATE FUNCTION waypost_webhook_endpoint_changed() RETURNS trigger
@@ -150,7 +150,7 @@ CREATE TABLE webhook_attempts_default PARTITION OF webhook_attempts DEFAULT;
 -- Inserts one delivery for each subscribed endpoint, in the event's own transaction. A trigger
 -- does it, so that no code path and no SQL of an operator can leave it out. It also notifies
 -- the workers of those endpoints, where they need it.
-CREATE FUNCTION waypost_owe_webhooks() RETURNS trigger
+CREATE FUNCTION waypost_insert_webhook_deliveries() RETURNS trigger
 LANGUAGE plpgsql
 -- Endpoints are found by index, whatever the planner believes of tables that have just grown.
 SET enable_seqscan = off
@@ -195,12 +195,12 @@ BEGIN
     -- load anyway, and a paused endpoint is not called.
     PERFORM pg_notify('waypost_webhooks', 'due ' || id)
     FROM webhook_endpoints
-    WHERE id = ANY(owed) AND (awake_until IS NULL OR awake_until < clock_timestamp())
+    WHERE id = ANY(owed) AND (polled_until IS NULL OR polled_until < clock_timestamp())
       AND (paused_until IS NULL OR paused_until < clock_timestamp());
     RETURN NULL;
 END
 $$;
 
-CREATE TRIGGER owe_webhooks AFTER INSERT ON events
+CREATE TRIGGER insert_webhook_deliveries AFTER INSERT ON events
     REFERENCING NEW TABLE AS added
-    FOR EACH STATEMENT EXECUTE FUNCTION waypost_owe_webhooks();
+    FOR EACH STATEMENT EXECUTE FUNCTION waypost_insert_webhook_deliveries();

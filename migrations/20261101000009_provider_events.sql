@@ -13,14 +13,14 @@ CREATE TABLE provider_events (
     position integer NOT NULL,
     received_at timestamptz NOT NULL,
     -- The event as received: AES-256-GCM, bound to the organization and the message.
-    told_sealed bytea NOT NULL,
+    payload_sealed bytea NOT NULL,
     PRIMARY KEY (message_id, provider_account_id, event_hash)
 ) PARTITION BY RANGE (message_id);
 
 CREATE TABLE provider_events_default PARTITION OF provider_events DEFAULT;
 
 -- How many events of an account were acknowledged and recorded nowhere.
-CREATE TABLE provider_event_counts (
+CREATE TABLE unrecorded_event_counts (
     provider_account_id uuid PRIMARY KEY REFERENCES provider_accounts (id) ON DELETE CASCADE,
     organization_id uuid NOT NULL,
     -- About a message that is not the organization's, or that is deleted.

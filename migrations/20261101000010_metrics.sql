@@ -99,7 +99,7 @@ AS $$
     CROSS JOIN LATERAL waypost_metric_provider(coalesce(r.provider_account_id, m.provider_account_id)) p
 $$;
 
--- Counts events that do not count themselves (events.counts_itself), so that no code path and
+-- Counts events that do not count themselves (events.is_counted), so that no code path and
 -- no SQL of an operator can leave one out.
 --
 -- Opens, clicks, bounces, complaints and unsubscribes count each recipient once, in the hour of
@@ -114,9 +114,9 @@ DECLARE
     has_plain boolean;
     has_first boolean;
 BEGIN
-    SELECT bool_or(event_type IN ('SENT', 'DELIVERED') AND NOT counts_itself),
+    SELECT bool_or(event_type IN ('SENT', 'DELIVERED') AND NOT is_counted),
            bool_or(event_type IN ('OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED', 'UNSUBSCRIBED')
-                   AND NOT counts_itself)
+                   AND NOT is_counted)
     INTO has_plain, has_first
     FROM added;
     IF has_plain THEN
@@ -128,7 +128,7 @@ BEGIN
                0, 0, 0, 0, 0
         FROM added a
         CROSS JOIN LATERAL waypost_metric_dimensions(a.message_id, a.position) d
-        WHERE a.event_type IN ('SENT', 'DELIVERED') AND NOT a.counts_itself
+        WHERE a.event_type IN ('SENT', 'DELIVERED') AND NOT a.is_counted
           AND (a.event_type <> 'SENT'
                OR (SELECT first_sent_at
                    FROM recipients
@@ -143,7 +143,7 @@ BEGIN
         FROM (SELECT DISTINCT message_id, position
               FROM added
               WHERE event_type IN ('OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED', 'UNSUBSCRIBED')
-                AND NOT counts_itself
+                AND NOT is_counted
               ORDER BY message_id, position) a
         CROSS JOIN LATERAL (
             SELECT position
@@ -155,7 +155,7 @@ BEGIN
             SELECT message_id, position, event_type, min(occurred_at) AS occurred_at
             FROM added
             WHERE event_type IN ('OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED', 'UNSUBSCRIBED')
-              AND NOT counts_itself
+              AND NOT is_counted
               -- Opens and clicks by machines are in the history only.
               AND data -> 'isBot' IS DISTINCT FROM 'true'
             GROUP BY message_id, position, event_type

@@ -102,10 +102,10 @@ END
 $$;
 
 -- Months whose messages are being dropped. A row lives until nothing is left of its month.
-CREATE TABLE month_drops (
+CREATE TABLE partition_drops (
     -- When the month begins.
     month timestamptz PRIMARY KEY,
-    -- Whether month_drop_counts covers all of its messages.
+    -- Whether partition_drop_deltas covers all of its messages.
     is_counted boolean NOT NULL DEFAULT false,
     -- When its messages were detached. The rest of the month is dropped whatever the rules of
     -- retention say by then.
@@ -115,17 +115,17 @@ CREATE TABLE month_drops (
 -- How many messages such a month holds, as changes to be summed. Counting takes long, and the
 -- lock of a detachment must not last: so the month is counted before, while a trigger on its
 -- partition records what changes.
-CREATE TABLE month_drop_counts (
+CREATE TABLE partition_drop_deltas (
     month timestamptz NOT NULL,
     organization_id uuid NOT NULL,
     status message_status NOT NULL,
     change bigint NOT NULL
 );
 
-CREATE INDEX month_drop_counts_month_idx ON month_drop_counts (month);
+CREATE INDEX partition_drop_deltas_month_idx ON partition_drop_deltas (month);
 
 -- Records what changes in a partition of messages that is to be dropped.
-CREATE FUNCTION waypost_watch_dropped_month() RETURNS trigger
+CREATE FUNCTION waypost_record_partition_change() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -133,11 +133,11 @@ BEGIN
         RETURN NULL;
     END IF;
     IF TG_OP <> 'INSERT' THEN
-        INSERT INTO month_drop_counts (month, organization_id, status, change)
+        INSERT INTO partition_drop_deltas (month, organization_id, status, change)
         VALUES (TG_ARGV[0]::timestamptz, OLD.organization_id, OLD.status, -1);
     END IF;
     IF TG_OP <> 'DELETE' THEN
-        INSERT INTO month_drop_counts (month, organization_id, status, change)
+        INSERT INTO partition_drop_deltas (month, organization_id, status, change)
         VALUES (TG_ARGV[0]::timestamptz, NEW.organization_id, NEW.status, 1);
     END IF;
     RETURN NULL;
@@ -145,16 +145,16 @@ END
 $$;
 
 -- Begins to drop a month: from the commit on, changes in it are recorded.
-CREATE FUNCTION waypost_begin_month_drop(month timestamptz) RETURNS void
+CREATE FUNCTION waypost_begin_partition_drop(month timestamptz) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    INSERT INTO month_drops (month) VALUES (waypost_begin_month_drop.month) ON CONFLICT DO NOTHING;
+    INSERT INTO partition_drops (month) VALUES (waypost_begin_partition_drop.month) ON CONFLICT DO NOTHING;
     IF FOUND THEN
         -- This waits for all transactions that write into the partition.
         EXECUTE format(
-            'CREATE TRIGGER watch_dropped_month AFTER INSERT OR DELETE OR UPDATE OF status ON %I
-             FOR EACH ROW EXECUTE FUNCTION waypost_watch_dropped_month(%L)',
+            'CREATE TRIGGER record_partition_change AFTER INSERT OR DELETE OR UPDATE OF status ON %I
+             FOR EACH ROW EXECUTE FUNCTION waypost_record_partition_change(%L)',
             waypost_partition_name('messages', month), month);
     END IF;
 END
@@ -163,30 +163,30 @@ $$;
 -- Counts the messages of a month that is to be dropped. From the commit on, the sum of its
 -- changes is what it holds at every moment: one snapshot counts the messages and subtracts what
 -- the trigger had recorded by then.
-CREATE FUNCTION waypost_count_month_drop(month timestamptz) RETURNS void
+CREATE FUNCTION waypost_count_partition_drop(month timestamptz) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    PERFORM FROM month_drops d
-    WHERE d.month = waypost_count_month_drop.month AND NOT d.is_counted
+    PERFORM FROM partition_drops d
+    WHERE d.month = waypost_count_partition_drop.month AND NOT d.is_counted
     FOR UPDATE;
     IF NOT FOUND THEN
         RETURN;
     END IF;
     EXECUTE format(
-        'INSERT INTO month_drop_counts (month, organization_id, status, change)
+        'INSERT INTO partition_drop_deltas (month, organization_id, status, change)
          SELECT $1, organization_id, status, sum(change)
          FROM (SELECT organization_id, status, count(*) AS change
                FROM %I
                GROUP BY organization_id, status
                UNION ALL
                SELECT organization_id, status, -change
-               FROM month_drop_counts
+               FROM partition_drop_deltas
                WHERE month = $1) counted
          GROUP BY organization_id, status
          HAVING sum(change) <> 0',
         waypost_partition_name('messages', month)) USING month;
-    UPDATE month_drops d SET is_counted = true WHERE d.month = waypost_count_month_drop.month;
+    UPDATE partition_drops d SET is_counted = true WHERE d.month = waypost_count_partition_drop.month;
 END
 $$;
 
@@ -214,14 +214,14 @@ BEGIN
         RETURN 'HELD';
     END IF;
     IF parent = 'messages' THEN
-        UPDATE month_drops d
+        UPDATE partition_drops d
         SET detached_at = now()
         WHERE d.month = waypost_detach_partition.month AND d.is_counted;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'the messages of % are not counted', month;
         END IF;
         WITH taken AS (
-            DELETE FROM month_drop_counts d
+            DELETE FROM partition_drop_deltas d
             WHERE d.month = waypost_detach_partition.month
             RETURNING d.organization_id, d.status, d.change
         )
@@ -239,7 +239,7 @@ $$;
 
 -- Turns off autovacuum on a partition that is to be detached: autovacuum would hold its lock for
 -- longer than a detachment waits. The lock for this blocks no reads or writes.
-CREATE FUNCTION waypost_quiet_partition(parent text, month timestamptz) RETURNS void
+CREATE FUNCTION waypost_disable_autovacuum(parent text, month timestamptz) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -321,7 +321,7 @@ $$;
 -- Deletes rows that hang on finished messages: at most `rows_max` of each table, and none that is
 -- locked. It returns how many they were. A message may have more events and deliveries than one
 -- transaction should delete.
-CREATE FUNCTION waypost_shed_messages(ids uuid[], rows_max integer) RETURNS bigint
+CREATE FUNCTION waypost_delete_message_history(ids uuid[], rows_max integer) RETURNS bigint
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -355,7 +355,7 @@ $$;
 -- Deletes rows of default partitions that are older than every month there is and whose message
 -- is deleted: what was recorded of a message while its month was dropped. It deletes at most
 -- `row_limit` rows of each table, and returns how many they were.
-CREATE FUNCTION waypost_sweep_defaults(row_limit integer) RETURNS bigint
+CREATE FUNCTION waypost_delete_orphans(row_limit integer) RETURNS bigint
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -386,18 +386,18 @@ $$;
 CREATE TABLE scheduler_tasks (
     name text PRIMARY KEY,
     -- The interval between runs.
-    every_ms bigint NOT NULL,
+    interval_ms bigint NOT NULL,
     -- The process that ran it last.
     leader text NOT NULL,
     -- When the task was first seen.
-    known_since timestamptz NOT NULL DEFAULT now(),
+    first_seen_at timestamptz NOT NULL DEFAULT now(),
     -- When the latest run began, and when the latest finished run ended.
     last_started_at timestamptz NOT NULL,
     last_finished_at timestamptz,
     -- When the latest successful run ended.
     last_succeeded_at timestamptz,
     -- How long the latest finished run took.
-    took_ms bigint,
+    run_ms bigint,
     -- Why it failed, if it did. Without addresses and secrets, as in the log.
     last_error text
 ) WITH (fillfactor = 50);

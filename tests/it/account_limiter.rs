@@ -4,6 +4,11 @@
 //! Rates use the machine's clock, so the number of admitted calls is compared with the
 //! elapsed time. Circuit breakers and pauses use the clock that the test moves.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "in the helpers of tests, too, a panic is how a test fails"
+)]
+
 mod limits;
 mod throttled;
 

@@ -7,11 +7,6 @@
 //! `WAYPOST_SHARED_DIR`) and not part of it; the tests that need them print a line and pass
 //! if they are missing.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "in the helpers of tests, too, a panic is how a test fails"
-)]
-
 mod batches;
 mod conversations;
 mod credentials;

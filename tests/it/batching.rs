@@ -140,7 +140,7 @@ async fn an_event_of_a_recipient_in_a_batch_changes_only_that_recipient() {
             };
             assert_eq!(events, expected, "{kind}: {address}");
         }
-        let lost = "SELECT coalesce(sum(unmatched + unreadable), 0) FROM provider_event_counts";
+        let lost = "SELECT coalesce(sum(unmatched + unreadable), 0) FROM unrecorded_event_counts";
         assert_eq!(number(&app, lost).await, 0, "{kind}");
         let suppressed = number(&app, "SELECT count(*) FROM suppressions").await;
         assert_eq!(suppressed, 10, "{kind}: those without a mailbox");

@@ -24,7 +24,7 @@ async fn losses(app: &TestApp, id: &str) -> Option<String> {
 }
 
 async fn is_dead_letter(app: &TestApp, id: &str) -> bool {
-    of_chunk(app, "parked_at IS NOT NULL", id).await.as_deref() == Some("true")
+    of_chunk(app, "dead_at IS NOT NULL", id).await.as_deref() == Some("true")
 }
 
 /// Makes the one chunk of a message a dead letter in the real way: five workers die of
@@ -55,7 +55,7 @@ async fn die_with(app: &TestApp, ids: &[&str], begun: Option<&str>) {
          UPDATE outbox
          SET leased_by = (SELECT id FROM dead),
              begun_at = CASE WHEN losses >= 2 AND message_id::text = '{begun}' THEN now() END
-         WHERE message_id IN ({list}) AND parked_at IS NULL;
+         WHERE message_id IN ({list}) AND dead_at IS NULL;
          COMMIT"
     ))
     .await;

@@ -241,7 +241,7 @@ async fn a_throttled_search_waits() {
     app.advance(FIRST_LOOK);
     until_looked(&app, 1).await;
     let waits = "SELECT count(*) FROM unknown_attempts
-                 WHERE next_look_at < unknown_at + interval '30 s'";
+                 WHERE next_lookup_at < unknown_at + interval '30 s'";
     wait_until("the lookup is postponed", async || {
         number(&app, waits).await == 1
     })
@@ -283,7 +283,7 @@ async fn a_lookup_whose_process_died_is_repeated() {
     let id = send_lost(&app, "timeout@example.org").await;
     // The last lookup, leased by a process that died.
     app.execute(
-        "UPDATE unknown_attempts SET looks = 7, next_look_at = unknown_at + interval '16 min'",
+        "UPDATE unknown_attempts SET looks = 7, next_lookup_at = unknown_at + interval '16 min'",
     )
     .await;
     app.simulator().set_search_lag(Duration::ZERO);
@@ -308,12 +308,12 @@ async fn finished_attempts_are_deleted() {
     app.execute(&format!(
         "INSERT INTO unknown_attempts
              (message_id, attempt_id, organization_id, position, provider_account_id,
-              started_at, unknown_at, next_look_at)
+              started_at, unknown_at, next_lookup_at)
          SELECT CASE n WHEN 1 THEN gen_random_uuid() ELSE message_id END, gen_random_uuid(),
                 organization_id, position,
                 CASE n WHEN 2 THEN gen_random_uuid() ELSE provider_account_id END,
                 started_at, CASE n WHEN 3 THEN unknown_at - interval '2 days' ELSE unknown_at END,
-                next_look_at
+                next_lookup_at
          FROM unknown_attempts, generate_series(1, 3) n
          WHERE provider_account_id = '{account}'"
     ))

@@ -215,7 +215,7 @@ async fn totals(app: &TestApp) -> [i64; 7] {
 async fn unrecorded(app: &TestApp, account: &Account) -> (i64, i64) {
     let query = |column| {
         format!(
-            "SELECT coalesce(sum({column}), 0) FROM provider_event_counts WHERE provider_account_id = '{}'",
+            "SELECT coalesce(sum({column}), 0) FROM unrecorded_event_counts WHERE provider_account_id = '{}'",
             account.id
         )
     };

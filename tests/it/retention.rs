@@ -19,7 +19,7 @@ use waypost_tests::{Caller, TestApp, message_to, wait_until};
 const TURN: Duration = Duration::from_secs(20);
 /// An old month, as SQL.
 const OLD: &str = "2020-01-01Z";
-const BODY_GONE: &str = "The message's content is not kept any more; send it anew";
+const BODY_GONE: &str = "The message's content is no longer stored; send a new message";
 
 async fn quiet() -> TestApp {
     let app = TestApp::builder()
@@ -136,7 +136,7 @@ async fn assert_counted(app: &TestApp) {
          FROM (SELECT organization_id, status, hour, count FROM message_hours
                UNION ALL SELECT organization_id, status, hour, change FROM message_changes WHERE hour IS NOT NULL) h
          WHERE NOT EXISTS (SELECT
-                           FROM month_drops d
+                           FROM partition_drops d
                            WHERE d.detached_at IS NOT NULL AND d.month = date_trunc('month', h.hour, 'UTC'))",
         "SELECT organization_id, status, waypost_message_hour(id), -1 FROM messages",
     );
@@ -219,7 +219,7 @@ async fn a_month_is_dropped_whole_with_its_totals_while_metrics_stay() {
     assert_eq!(before["totalSent"], 1, "{before}");
     // No work is left, and a second run does nothing.
     assert_eq!(
-        app.value("SELECT count(*) FROM month_drops")
+        app.value("SELECT count(*) FROM partition_drops")
             .await
             .as_deref(),
         Some("0")
@@ -354,7 +354,7 @@ async fn an_interrupted_drop_continues_and_counts_changes_in_between() {
     let app = quiet().await;
     let other = app.tenant("Other").await;
     add_old(&app, OLD, 50).await;
-    app.execute("SELECT waypost_begin_month_drop('2020-01-01Z')")
+    app.execute("SELECT waypost_begin_partition_drop('2020-01-01Z')")
         .await;
     // Changes are not lost, whether they were counted before or not.
     let pick = "SELECT id FROM messages WHERE status = 'SENT' ORDER BY id";
@@ -373,9 +373,9 @@ async fn an_interrupted_drop_continues_and_counts_changes_in_between() {
         .await;
     };
     change().await;
-    app.execute("SELECT waypost_count_month_drop('2020-01-01Z')")
+    app.execute("SELECT waypost_count_partition_drop('2020-01-01Z')")
         .await;
-    app.execute("SELECT waypost_count_month_drop('2020-01-01Z')")
+    app.execute("SELECT waypost_count_partition_drop('2020-01-01Z')")
         .await;
     change().await;
     assert_eq!(total(app.caller()).await, 46);
@@ -407,7 +407,7 @@ async fn an_interrupted_drop_continues_and_counts_changes_in_between() {
     keeper.drop_months().await.unwrap();
     assert_eq!(partitions_of(&app, january).await, (0, 0));
     assert_eq!(
-        app.value("SELECT count(*) FROM month_drops")
+        app.value("SELECT count(*) FROM partition_drops")
             .await
             .as_deref(),
         Some("0")

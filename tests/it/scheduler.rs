@@ -184,7 +184,7 @@ async fn the_command_fails_for_a_late_task_or_if_no_scheduler_ran() {
     ];
     for (name, every, ago, is_late) in cases {
         app.execute(&format!(
-            "INSERT INTO scheduler_tasks (name, every_ms, leader, last_started_at, last_succeeded_at, last_error)
+            "INSERT INTO scheduler_tasks (name, interval_ms, leader, last_started_at, last_succeeded_at, last_error)
              VALUES ('{name}', {every}, 'x', now(), now() - interval '{ago} seconds', 'could not do it')"
         ))
         .await;
@@ -209,7 +209,7 @@ async fn a_task_that_never_succeeded_is_late_however_often_it_runs() {
         .start()
         .await;
     app.execute(
-        "INSERT INTO scheduler_tasks (name, every_ms, leader, known_since, last_started_at)
+        "INSERT INTO scheduler_tasks (name, interval_ms, leader, first_seen_at, last_started_at)
          VALUES ('never', 1000, 'x', now() - interval '2 minutes', now())",
     )
     .await;

@@ -60,7 +60,7 @@ impl fmt::Display for OutboxRow {
 pub(crate) async fn outbox(connection: &mut PgConnection, now: Timestamp) -> Vec<OutboxRow> {
     let rows = sqlx::query(
         "SELECT o.message_id, o.chunk, o.leased_by IS NOT NULL AS leased, o.wake_at,
-                o.parked_at IS NULL AND coalesce(bool_or(r.next_attempt_at <= $1), false) AS due,
+                o.dead_at IS NULL AND coalesce(bool_or(r.next_attempt_at <= $1), false) AS due,
                 coalesce(array_agg(r.position || ' ' || r.status || ', ' || r.attempts || ' attempts, '
                     || coalesce(r.last_error, 'no error') || ', next ' || r.next_attempt_at
                     ORDER BY r.position) FILTER (WHERE r.position IS NOT NULL), '{}') AS recipients
@@ -93,7 +93,7 @@ pub(crate) async fn pending_count(connection: &mut PgConnection, now: Timestamp)
         "SELECT (
              SELECT count(*)
              FROM outbox o
-             WHERE o.leased_by IS NOT NULL OR o.parked_at IS NULL AND EXISTS (
+             WHERE o.leased_by IS NOT NULL OR o.dead_at IS NULL AND EXISTS (
                  SELECT 1
                  FROM recipients r
                  WHERE r.message_id = o.message_id AND r.position / $2 = o.chunk

@@ -164,7 +164,7 @@ struct Server<E> {
 }
 
 impl<E: Endpoint<Output = Response> + 'static> Server<E> {
-    fn serve(&self, stream: TcpStream, addresses: Addresses, slot: OwnedSemaphorePermit) {
+    fn serve(&self, stream: TcpStream, addresses: PeerAddresses, slot: OwnedSemaphorePermit) {
         let endpoint = Arc::clone(&self.endpoint);
         let closing = self.closing.clone();
         let serving = serve_connection(stream, addresses, endpoint, TIMEOUTS, closing);
@@ -196,7 +196,7 @@ impl<E: Endpoint<Output = Response> + 'static> Server<E> {
 
 /// The addresses of a connection.
 #[derive(Clone)]
-struct Addresses {
+struct PeerAddresses {
     local: LocalAddr,
     remote: RemoteAddr,
 }
@@ -206,7 +206,7 @@ struct Addresses {
 async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
-) -> Option<(TcpStream, Addresses, OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, PeerAddresses, OwnedSemaphorePermit)> {
     // The semaphore is never closed, so this cannot fail.
     let slot = Arc::clone(slots).acquire_owned().await.ok()?;
     match listener.accept().await {
@@ -222,12 +222,12 @@ async fn accept(
     }
 }
 
-fn addresses_of(stream: &TcpStream, peer: SocketAddr) -> Addresses {
+fn addresses_of(stream: &TcpStream, peer: SocketAddr) -> PeerAddresses {
     // Without Nagle's algorithm: responses are small and written at once. If the option
     // cannot be set, they only arrive a little later.
     let _as_it_is = stream.set_nodelay(true);
     let local = stream.local_addr().unwrap_or(peer);
-    Addresses {
+    PeerAddresses {
         local: LocalAddr(Addr::SocketAddr(local)),
         remote: RemoteAddr(Addr::SocketAddr(peer)),
     }
@@ -237,7 +237,7 @@ fn addresses_of(stream: &TcpStream, peer: SocketAddr) -> Addresses {
 /// after the response that no other request follows, or after some time without traffic.
 async fn serve_connection<S, E>(
     mut stream: S,
-    addresses: Addresses,
+    addresses: PeerAddresses,
     endpoint: Arc<E>,
     timeouts: ClientTimeouts,
     closing: CancellationToken,
@@ -281,7 +281,7 @@ async fn discard(stream: &mut (impl AsyncRead + Unpin), timeouts: ClientTimeouts
 
 async fn serve_requests<S, E>(
     stream: S,
-    addresses: Addresses,
+    addresses: PeerAddresses,
     endpoint: Arc<E>,
     timeouts: ClientTimeouts,
     closing: CancellationToken,
@@ -297,7 +297,7 @@ async fn serve_requests<S, E>(
         let begun = service.begin();
         let (state, is_closing) = (service.clone(), is_closing.clone());
         let endpoint = Arc::clone(&endpoint);
-        let Addresses { local, remote } = addresses.clone();
+        let PeerAddresses { local, remote } = addresses.clone();
         let request = Request::from((request, local, remote, Scheme::HTTP));
         async move {
             let (request, rest) = timed(request, timeouts.body);

@@ -51,7 +51,7 @@ fn connect(timeouts: ClientTimeouts, shutdown: &CancellationToken) -> DuplexStre
     });
     let (client, server) = duplex(PIPE_BYTES);
     let here = Addr::SocketAddr(([127, 0, 0, 1], 1).into());
-    let addresses = Addresses {
+    let addresses = PeerAddresses {
         local: LocalAddr(here.clone()),
         remote: RemoteAddr(here),
     };

@@ -119,7 +119,7 @@ pub(super) async fn insert<'a>(
     let recipients = messages.iter().flat_map(|m| RecipientRow::all_of(m));
     let recipient_rows: Vec<RecipientRow<'_>> = recipients.collect();
     let claims = claims_in_order(entries);
-    let claim_rows: Vec<ClaimRow<'_>> = claims.iter().map(|c| ClaimRow::of(c)).collect();
+    let claim_rows: Vec<ClaimRow<'_>> = claims.iter().map(ClaimRow::of).collect();
     let left_out = query_file!(
         "src/acceptance/insert.sql",
         &message_rows as &[MessageRow<'_>],

@@ -107,9 +107,9 @@ pub struct AcceptorParts {
 ///
 /// # Errors
 /// A fault when the URL cannot be read.
-pub fn pool(url: &Secret, pulse: &Liveness) -> Result<WarmPool, Fault> {
-    let pool = db::lock_timeout_pool(url, CONNECTIONS, LOCK_WAIT, pulse)?;
-    Ok(WarmPool::watched(pool, pulse.clone()))
+pub fn pool(url: &Secret, liveness: &Liveness) -> Result<WarmPool, Fault> {
+    let pool = db::lock_timeout_pool(url, CONNECTIONS, LOCK_WAIT, liveness)?;
+    Ok(WarmPool::watched(pool, liveness.clone()))
 }
 
 impl Acceptor {

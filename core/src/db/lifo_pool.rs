@@ -32,7 +32,7 @@ const KEPT_MAX: Duration = Duration::from_secs(60);
 pub struct WarmPool {
     pool: PgPool,
     /// What the pool itself goes by, where it goes by any.
-    pulse: Option<Liveness>,
+    liveness: Option<Liveness>,
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -56,16 +56,16 @@ impl WarmPool {
     pub fn new(pool: PgPool) -> Self {
         Self {
             pool,
-            pulse: None,
+            liveness: None,
             shared: Arc::default(),
         }
     }
 
     /// The same, over a pool that goes by this pulse.
     #[must_use]
-    pub fn watched(pool: PgPool, pulse: Liveness) -> Self {
+    pub fn watched(pool: PgPool, liveness: Liveness) -> Self {
         Self {
-            pulse: Some(pulse),
+            liveness: Some(liveness),
             ..Self::new(pool)
         }
     }
@@ -142,7 +142,11 @@ impl WarmPool {
     /// Whether a connection that the pool handed out then may still be used as it is.
     fn trusts(&self, from_pool_at: Instant) -> bool {
         let age = from_pool_at.elapsed();
-        age <= KEPT_MAX && self.pulse.as_ref().is_none_or(|pulse| pulse.trusts(age))
+        age <= KEPT_MAX
+            && self
+                .liveness
+                .as_ref()
+                .is_none_or(|liveness| liveness.trusts(age))
     }
 
     fn wait(&self) -> Waiting<'_> {

@@ -249,6 +249,10 @@ pub async fn lease(
         chunk.recipients.extend(row.recipient());
         messages.extend(row.message().map(|message| (job.message_id, message)));
     }
+    // The join does not keep the order in which the customer named them.
+    for chunk in leased.values_mut() {
+        chunk.recipients.sort_by_key(|recipient| recipient.position);
+    }
     Ok((leased.into_values().collect(), messages))
 }
 

@@ -13,7 +13,7 @@ WITH live_worker AS (
     FROM UNNEST($1::uuid[], $2::int[], $7::uuid[], $8::uuid[])
       AS requested (message_id, chunk, attempt_id, predicted_account_id)
     JOIN outbox o ON o.message_id = ANY(ARRAY[requested.message_id]) AND o.chunk = ANY(ARRAY[requested.chunk])
-    WHERE o.leased_by IS NULL AND o.parked_at IS NULL
+    WHERE o.leased_by IS NULL AND o.dead_at IS NULL
     FOR UPDATE OF o SKIP LOCKED
 ), leased AS (
     UPDATE outbox o

@@ -108,7 +108,7 @@ async fn wake_some(
                FROM outbox o
                JOIN messages m ON m.id = o.message_id
                LEFT JOIN routing_rules r ON r.id = m.routing_rule_id AND r.organization_id = $1
-               WHERE o.organization_id = $1 AND o.leased_by IS NULL AND o.parked_at IS NULL AND o.wake_at > $3
+               WHERE o.organization_id = $1 AND o.leased_by IS NULL AND o.dead_at IS NULL AND o.wake_at > $3
                  AND (m.provider_account_id = $2 OR r.fallback_provider_account_ids @> ARRAY[$2])
                ORDER BY o.message_id, o.chunk
                LIMIT $4
@@ -192,7 +192,7 @@ async fn take(
                    SELECT o.message_id, o.chunk, o.wake_at
                    FROM outbox o
                    WHERE o.organization_id = walk.organization_id
-                     AND o.wake_at <= walk.until AND o.leased_by IS NULL AND o.parked_at IS NULL
+                     AND o.wake_at <= walk.until AND o.leased_by IS NULL AND o.dead_at IS NULL
                    ORDER BY o.wake_at
                    LIMIT $5
                    FOR UPDATE SKIP LOCKED

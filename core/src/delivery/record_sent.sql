@@ -56,7 +56,7 @@ WITH accepted AS (
     GROUP BY 1, 2, 3, 4, 5
 ), event AS (
     INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data,
-                        counts_itself)
+                        is_counted)
     SELECT message_id, event_id, organization_id, 0, 'SENT', finished_at,
            jsonb_strip_nulls(jsonb_build_object('attemptId', attempt_id, 'providerMessageId', reported_id)),
            true

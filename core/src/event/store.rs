@@ -37,7 +37,7 @@ async fn write(
     connection: &mut PgConnection,
     events: &[NewEvent],
     deltas: &[Delta],
-    counts_itself: bool,
+    is_counted: bool,
 ) -> Result<(), Fault> {
     let column = |pick: fn(&NewEvent) -> Uuid| events.iter().map(pick).collect::<Vec<_>>();
     let count = |pick: fn(&Delta) -> i64| deltas.iter().map(pick).collect::<Vec<_>>();
@@ -58,7 +58,7 @@ async fn write(
                        bounced, complained, unsubscribed)
                CROSS JOIN LATERAL waypost_metric_provider(d.account_id) p
            )
-           INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data, counts_itself)
+           INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data, is_counted)
            SELECT message_id, id, organization_id, position, event_type::event_type, occurred_at, data, $20
            FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::text[], $6::timestamptz[], $7::jsonb[])
              AS e (message_id, id, organization_id, position, event_type, occurred_at, data)"#,
@@ -81,7 +81,7 @@ async fn write(
         &count(|delta| delta.counts.bounced),
         &count(|delta| delta.counts.complained),
         &count(|delta| delta.counts.unsubscribed),
-        counts_itself,
+        is_counted,
     )
     .execute(connection)
     .await

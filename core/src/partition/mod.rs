@@ -10,7 +10,7 @@
 //!
 //! The partition of `messages` is dropped first. From then on nothing of the month is visible,
 //! because all other rows are found through their message. The other tables follow one by
-//! one. `month_drops` records the progress, so the next run continues after a crash.
+//! one. `partition_drops` records the progress, so the next run continues after a crash.
 
 mod store;
 

@@ -135,7 +135,7 @@ async fn create(
 }
 
 async fn begin_drop(connection: &mut PgConnection, month: Month) -> Result<StepOutcome, Fault> {
-    query!("SELECT waypost_begin_month_drop($1)", month.begin())
+    query!("SELECT waypost_begin_partition_drop($1)", month.begin())
         .fetch_one(connection)
         .await
         .or_fault("begin the drop of a month")?;
@@ -183,7 +183,7 @@ pub(super) async fn has_unfinished_messages(
 
 /// Counts the messages of a month, unless they are already counted.
 pub(super) async fn count_drop(connection: &mut PgConnection, month: Month) -> Result<(), Fault> {
-    query!("SELECT waypost_count_month_drop($1)", month.begin())
+    query!("SELECT waypost_count_partition_drop($1)", month.begin())
         .fetch_one(connection)
         .await
         .or_fault("count a month that is to be dropped")?;
@@ -197,7 +197,7 @@ pub(super) async fn cancel_autovacuum(
     month: Month,
 ) -> Result<(), Fault> {
     query!(
-        "SELECT waypost_quiet_partition($1, $2)",
+        "SELECT waypost_disable_autovacuum($1, $2)",
         parent,
         month.begin()
     )
@@ -226,11 +226,12 @@ pub(super) async fn drop_detached(
 
 /// The months whose messages are detached and whose other tables may not be.
 pub(super) async fn list_detached(connection: &mut PgConnection) -> Result<Vec<Month>, Fault> {
-    let months =
-        query_scalar!("SELECT month FROM month_drops WHERE detached_at IS NOT NULL ORDER BY month")
-            .fetch_all(connection)
-            .await
-            .or_fault("list drops of months")?;
+    let months = query_scalar!(
+        "SELECT month FROM partition_drops WHERE detached_at IS NOT NULL ORDER BY month"
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list drops of months")?;
     Ok(months.into_iter().map(Month::of).collect())
 }
 
@@ -248,7 +249,7 @@ pub(super) async fn exclude_hours(
          ), deleted AS (
              UPDATE message_count_deltas SET hour = NULL WHERE hour >= $1 AND hour < $2
          ), moved AS (
-             UPDATE message_moves SET hour = NULL WHERE hour >= $1 AND hour < $2
+             UPDATE message_transitions SET hour = NULL WHERE hour >= $1 AND hour < $2
          )
          INSERT INTO message_count_deltas (organization_id, status, change)
          SELECT organization_id, status, count(*)
@@ -286,7 +287,7 @@ pub(super) async fn delete_hours(
 /// Deletes the record of a drop if no partition of the month is left.
 pub(super) async fn end_drop(connection: &mut PgConnection, month: Month) -> Result<(), Fault> {
     query!(
-        "DELETE FROM month_drops d
+        "DELETE FROM partition_drops d
          WHERE d.month = $1 AND d.detached_at IS NOT NULL
            AND NOT EXISTS (SELECT FROM waypost_partitions() p WHERE p.month = d.month)",
         month.begin(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::batch::{BatchResult, Batching};
+use super::batch::{BatchReply, Batching};
 use super::call::{CallBody, CallStep, ProviderCall, ProviderReply};
 use super::domain::DomainList;
 use super::mail::OutgoingMail;
@@ -189,7 +189,7 @@ impl Transport {
         call: ProviderCall,
         mails: usize,
         now: Timestamp,
-    ) -> (BatchResult, Option<u16>) {
+    ) -> (BatchReply, Option<u16>) {
         let started = Instant::now();
         match self.http.call(request(call)).await {
             Ok(http_reply) => {
@@ -201,13 +201,13 @@ impl Transport {
                 let (outcome, status) = broken_call(adapter, error, now);
                 let result = match outcome {
                     // The batch is too large: each mail may be sent alone.
-                    SendOutcome::Rejected { reason, .. } => BatchResult::retry_each(mails, reason),
+                    SendOutcome::Rejected { reason, .. } => BatchReply::retry_each(mails, reason),
                     SendOutcome::Accepted { .. }
                     | SendOutcome::Deferred { .. }
                     | SendOutcome::Throttled { .. }
                     | SendOutcome::AccountUnusable { .. }
                     | SendOutcome::Unavailable { .. }
-                    | SendOutcome::Unknown { .. } => BatchResult::all(mails, outcome),
+                    | SendOutcome::Unknown { .. } => BatchReply::all(mails, outcome),
                 };
                 (result, status)
             }

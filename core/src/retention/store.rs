@@ -162,7 +162,7 @@ pub(super) async fn delete_children(
 ) -> Result<u64, Fault> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let delete_children = query_scalar!(
-        r#"SELECT waypost_shed_messages($1, $2) AS "shed!""#,
+        r#"SELECT waypost_delete_message_history($1, $2) AS "shed!""#,
         &ids,
         rows_max
     )
@@ -220,7 +220,7 @@ pub(super) async fn delete_orphans(
     connection: &mut PgConnection,
     limit: i32,
 ) -> Result<i64, Fault> {
-    query_scalar!(r#"SELECT waypost_sweep_defaults($1) AS "swept!""#, limit)
+    query_scalar!(r#"SELECT waypost_delete_orphans($1) AS "swept!""#, limit)
         .fetch_one(connection)
         .await
         .or_fault("delete orphans from default partitions")

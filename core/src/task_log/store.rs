@@ -26,19 +26,19 @@ pub async fn record(
     };
     query!(
         r#"INSERT INTO scheduler_tasks
-               (name, every_ms, leader, last_started_at, last_finished_at, last_succeeded_at, took_ms, last_error)
-           SELECT name, every_ms, $1, now() - started * ms, now() - finished * ms, now() - succeeded * ms, took_ms, error
+               (name, interval_ms, leader, last_started_at, last_finished_at, last_succeeded_at, run_ms, last_error)
+           SELECT name, interval_ms, $1, now() - started * ms, now() - finished * ms, now() - succeeded * ms, run_ms, error
            FROM UNNEST($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[])
-             AS r (name, every_ms, started, finished, succeeded, took_ms, error)
+             AS r (name, interval_ms, started, finished, succeeded, run_ms, error)
            CROSS JOIN (SELECT interval '1 millisecond' AS ms) unit
            ORDER BY name
            ON CONFLICT (name) DO UPDATE
-           SET every_ms = excluded.every_ms,
+           SET interval_ms = excluded.interval_ms,
                leader = excluded.leader,
                last_started_at = excluded.last_started_at,
                last_finished_at = coalesce(excluded.last_finished_at, scheduler_tasks.last_finished_at),
                last_succeeded_at = coalesce(excluded.last_succeeded_at, scheduler_tasks.last_succeeded_at),
-               took_ms = coalesce(excluded.took_ms, scheduler_tasks.took_ms),
+               run_ms = coalesce(excluded.run_ms, scheduler_tasks.run_ms),
                last_error = CASE WHEN excluded.last_finished_at IS NULL THEN scheduler_tasks.last_error
                                  ELSE excluded.last_error END"#,
         leader,
@@ -71,10 +71,10 @@ pub async fn delete_others(connection: &mut PgConnection, names: &[&str]) -> Res
 /// All tasks, by name.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<TaskState>, Fault> {
     let rows = query!(
-        r#"SELECT name, every_ms, leader, last_started_at, last_finished_at, last_succeeded_at, took_ms, last_error,
+        r#"SELECT name, interval_ms, leader, last_started_at, last_finished_at, last_succeeded_at, run_ms, last_error,
                   (extract(epoch FROM clock_timestamp() - last_started_at) * 1000)::bigint AS "started_ago_ms!",
-                  (extract(epoch FROM clock_timestamp() - coalesce(last_succeeded_at, known_since)) * 1000)::bigint
-                      - every_ms AS "lag_ms!"
+                  (extract(epoch FROM clock_timestamp() - coalesce(last_succeeded_at, first_seen_at)) * 1000)::bigint
+                      - interval_ms AS "lag_ms!"
            FROM scheduler_tasks
            ORDER BY name"#
     )
@@ -83,12 +83,12 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<TaskState>, Fault
     .or_fault("list tasks")?;
     let states = rows.into_iter().map(|row| TaskState {
         name: row.name,
-        every: milliseconds(row.every_ms),
+        every: milliseconds(row.interval_ms),
         leader: row.leader,
         last_started_at: row.last_started_at,
         last_finished_at: row.last_finished_at,
         last_succeeded_at: row.last_succeeded_at,
-        took: row.took_ms.map(milliseconds),
+        took: row.run_ms.map(milliseconds),
         last_error: row.last_error,
         started_ago: milliseconds(row.started_ago_ms),
         lag: milliseconds(row.lag_ms),

@@ -39,12 +39,12 @@ fn panicked() -> Fault {
     Fault::internal("render a template", "it panicked")
 }
 
-type Task = Box<dyn FnOnce() + Send>;
+type RenderTask = Box<dyn FnOnce() + Send>;
 
 /// The pool. Cheap to clone; the threads end with the last clone.
 #[derive(Clone)]
 pub(crate) struct RenderPool {
-    queue: SyncSender<Task>,
+    queue: SyncSender<RenderTask>,
     threads_per_organization: usize,
     semaphores: Cache<OrganizationId, Arc<Semaphore>>,
 }
@@ -99,7 +99,7 @@ impl RenderPool {
             .map_err(|_| busy("all threads that the organization may use are busy"))?
             .map_err(|_| busy("the process is shutting down"))?;
         let (done, result) = oneshot::channel();
-        let task: Task = Box::new(move || {
+        let task: RenderTask = Box::new(move || {
             // The task holds the permit until its end, even after the caller's deadline.
             let _permit = permit;
             let _gone = done.send(work());
@@ -114,7 +114,7 @@ impl RenderPool {
     }
 }
 
-fn run_worker(queue: &Mutex<Receiver<Task>>) {
+fn run_worker(queue: &Mutex<Receiver<RenderTask>>) {
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(task) = next else {

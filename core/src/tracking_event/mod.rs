@@ -40,7 +40,7 @@ use crate::message::MessageStatus;
 use crate::message::store::refresh_aggregates;
 use crate::tracking::TrackingHit;
 use crate::warn_seldom;
-use store::{EventCounts, ImpliedDelivery, LockedRecipient};
+use store::{ImpliedDelivery, LockedHistory, RecordedCounts};
 
 /// Recorded events of one recipient and one kind.
 pub const EVENTS_PER_KIND_MAX: i16 = 100;
@@ -290,7 +290,7 @@ async fn recorded(
 }
 
 /// The delivery that a person's hit proves, if the recipient is still SENT.
-fn implied_delivery(recipient: &LockedRecipient, hits: &[&PendingHit]) -> Option<ImpliedDelivery> {
+fn implied_delivery(recipient: &LockedHistory, hits: &[&PendingHit]) -> Option<ImpliedDelivery> {
     // The first id of all hits, so that the history lists DELIVERED first.
     let event_id = hits.first()?.delivered_id;
     let by_person = hits.iter().find(|pending| !pending.hit.is_bot)?;
@@ -305,19 +305,19 @@ fn implied_delivery(recipient: &LockedRecipient, hits: &[&PendingHit]) -> Option
 }
 
 /// Counts a hit. False if the limit is reached.
-fn count_hit(counts: &mut EventCounts, hit: &TrackingHit) -> bool {
+fn count_hit(counts: &mut RecordedCounts, hit: &TrackingHit) -> bool {
     let count = match (&hit.url, hit.is_bot) {
         (None, false) => &mut counts.opens,
-        (None, true) => &mut counts.machine_opens,
+        (None, true) => &mut counts.bot_opens,
         (Some(_), false) => &mut counts.clicks,
-        (Some(_), true) => &mut counts.machine_clicks,
+        (Some(_), true) => &mut counts.bot_clicks,
     };
     let is_below_max = *count < EVENTS_PER_KIND_MAX;
     *count += i16::from(is_below_max);
     is_below_max
 }
 
-fn event(recipient: &LockedRecipient, pending: &PendingHit) -> NewEvent {
+fn event(recipient: &LockedHistory, pending: &PendingHit) -> NewEvent {
     let hit = &pending.hit;
     let mut data = json!({ "isBot": hit.is_bot });
     if let Some(url) = &hit.url {

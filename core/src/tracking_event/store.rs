@@ -14,35 +14,35 @@ use crate::message::MessageStatus;
 
 /// A locked recipient.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LockedRecipient {
+pub(super) struct LockedHistory {
     pub(super) organization_id: OrganizationId,
     pub(super) message_id: MessageId,
     pub(super) position: i32,
     pub(super) status: MessageStatus,
     pub(super) accepted_at: Timestamp,
-    pub(super) counts: EventCounts,
+    pub(super) counts: RecordedCounts,
 }
 
 /// The numbers of opens and clicks by people and by bots in a recipient's history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct EventCounts {
+pub(super) struct RecordedCounts {
     pub(super) opens: i16,
     pub(super) clicks: i16,
-    pub(super) machine_opens: i16,
-    pub(super) machine_clicks: i16,
+    pub(super) bot_opens: i16,
+    pub(super) bot_clicks: i16,
 }
 
 /// Locks the recipients that still exist, in the order that all transactions use.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     recipients: &[(OrganizationId, MessageId, i32)],
-) -> Result<Vec<LockedRecipient>, Fault> {
+) -> Result<Vec<LockedHistory>, Fault> {
     let organizations: Vec<Uuid> = recipients.iter().map(|(id, ..)| id.0).collect();
     let messages: Vec<Uuid> = recipients.iter().map(|(_, id, _)| id.0).collect();
     let positions: Vec<i32> = recipients.iter().map(|(.., position)| *position).collect();
     let rows = query!(
         r#"SELECT r.organization_id, r.message_id, r.position, r.status AS "status: MessageStatus",
-                  m.created_at, r.opens, r.clicks, r.machine_opens, r.machine_clicks
+                  m.created_at, r.opens, r.clicks, r.bot_opens, r.bot_clicks
            FROM UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS w (organization_id, message_id, position)
            JOIN recipients r ON r.message_id = w.message_id AND r.position = w.position
                 AND r.organization_id = w.organization_id
@@ -57,17 +57,17 @@ pub(super) async fn lock(
     .fetch_all(connection)
     .await
     .or_fault("lock tracked recipients")?;
-    let recipients = rows.into_iter().map(|row| LockedRecipient {
+    let recipients = rows.into_iter().map(|row| LockedHistory {
         organization_id: OrganizationId(row.organization_id),
         message_id: MessageId(row.message_id),
         position: row.position,
         status: row.status,
         accepted_at: row.created_at,
-        counts: EventCounts {
+        counts: RecordedCounts {
             opens: row.opens.unwrap_or_default(),
             clicks: row.clicks.unwrap_or_default(),
-            machine_opens: row.machine_opens.unwrap_or_default(),
-            machine_clicks: row.machine_clicks.unwrap_or_default(),
+            bot_opens: row.bot_opens.unwrap_or_default(),
+            bot_clicks: row.bot_clicks.unwrap_or_default(),
         },
     });
     Ok(recipients.collect())
@@ -94,9 +94,9 @@ pub(super) async fn list_recorded(
 /// Updates the event counts of locked recipients.
 pub(super) async fn update_counts(
     connection: &mut PgConnection,
-    recipients: &[LockedRecipient],
+    recipients: &[LockedHistory],
 ) -> Result<(), Fault> {
-    let column = |pick: fn(&EventCounts) -> i16| -> Vec<i16> {
+    let column = |pick: fn(&RecordedCounts) -> i16| -> Vec<i16> {
         recipients
             .iter()
             .map(|recipient| pick(&recipient.counts))
@@ -105,16 +105,16 @@ pub(super) async fn update_counts(
     query!(
         "UPDATE recipients r
          SET opens = nullif(k.opens, 0), clicks = nullif(k.clicks, 0),
-             machine_opens = nullif(k.machine_opens, 0), machine_clicks = nullif(k.machine_clicks, 0)
+             bot_opens = nullif(k.bot_opens, 0), bot_clicks = nullif(k.bot_clicks, 0)
          FROM UNNEST($1::uuid[], $2::int[], $3::smallint[], $4::smallint[], $5::smallint[], $6::smallint[])
-           AS k (message_id, position, opens, clicks, machine_opens, machine_clicks)
+           AS k (message_id, position, opens, clicks, bot_opens, bot_clicks)
          WHERE r.message_id = k.message_id AND r.message_id = ANY($1) AND r.position = k.position",
         &recipients.iter().map(|recipient| recipient.message_id.0).collect::<Vec<_>>(),
         &recipients.iter().map(|recipient| recipient.position).collect::<Vec<_>>(),
         &column(|counts| counts.opens),
         &column(|counts| counts.clicks),
-        &column(|counts| counts.machine_opens),
-        &column(|counts| counts.machine_clicks),
+        &column(|counts| counts.bot_opens),
+        &column(|counts| counts.bot_clicks),
     )
     .execute(connection)
     .await

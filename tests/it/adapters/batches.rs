@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use waypost_core::address::Mailbox;
 use waypost_core::provider::adapter;
-use waypost_core::provider::batch::{BatchResult, Batching};
+use waypost_core::provider::batch::{BatchReply, Batching};
 use waypost_core::provider::call::{ProviderCall, ProviderReply};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::mail::{OutgoingMail, TAG_ATTEMPT, TAG_RECIPIENT};
@@ -187,12 +187,12 @@ fn mails_that_cannot_share_a_call_do_not() {
     assert!(adapter(ProviderType::Smtp).batching().is_none());
 }
 
-fn read(kind: ProviderType, reply: &ProviderReply) -> BatchResult {
+fn read(kind: ProviderType, reply: &ProviderReply) -> BatchReply {
     batching(kind).read(reply, 3, now())
 }
 
 /// A word for each outcome.
-fn words(result: &BatchResult) -> Vec<&'static str> {
+fn words(result: &BatchReply) -> Vec<&'static str> {
     let words = result.outcomes.iter().map(|outcome| match outcome {
         None => "again",
         Some(SendOutcome::Accepted { .. }) => "accepted",

@@ -28,7 +28,7 @@ async fn nothing_is_recorded(app: &TestApp, id: &str, kind: ProviderType) {
     assert_eq!(app.status(id).await, "SENT", "{kind}");
     assert_eq!(app.events(id).await, ["QUEUED", "SENT"], "{kind}");
     assert_eq!(suppressions(app).await, BTreeMap::new(), "{kind}");
-    for table in ["provider_events", "provider_event_counts"] {
+    for table in ["provider_events", "unrecorded_event_counts"] {
         let rows = number(app, &format!("SELECT count(*) FROM {table}")).await;
         assert_eq!(rows, 0, "{kind}: {table}");
     }

@@ -143,7 +143,7 @@ async fn run(kind: ProviderType, settings: CallbackSettings) -> TestApp {
     let summary = app.get("/v1/metrics/summary").await.data(200);
     let totals = TOTALS.map(|(name, _)| (name, summary[name].as_i64().unwrap()));
     assert_eq!(totals, TOTALS, "{kind}");
-    let lost = "SELECT coalesce(sum(unmatched + unreadable), 0) FROM provider_event_counts";
+    let lost = "SELECT coalesce(sum(unmatched + unreadable), 0) FROM unrecorded_event_counts";
     assert_eq!(number(&app, lost).await, 0, "{kind}");
     let counts = app.simulator().callbacks();
     assert_eq!(counts.acknowledged, counts.queued, "{kind}: {counts:?}");
@@ -236,7 +236,7 @@ async fn concurrent_callbacks_about_one_message_lose_and_duplicate_no_event() {
             assert_eq!(summary[name], count * COPIES, "{kind}: {name}");
         }
         assert_eq!(suppressions(&app).await.len() as i64, 3 * COPIES, "{kind}");
-        let lost = "SELECT coalesce(sum(unmatched + unreadable), 0) FROM provider_event_counts";
+        let lost = "SELECT coalesce(sum(unmatched + unreadable), 0) FROM unrecorded_event_counts";
         assert_eq!(number(&app, lost).await, 0, "{kind}");
         let counts = app.simulator().callbacks();
         assert_eq!(counts.acknowledged, counts.queued, "{kind}: {counts:?}");

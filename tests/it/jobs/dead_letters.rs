@@ -35,7 +35,7 @@ async fn a_chunk_that_kills_its_workers_becomes_a_dead_letter_and_the_others_are
         .await;
     }
     assert!(is_dead_letter(&app, &poison).await);
-    let reason = of_chunk(&app, "parked_reason", &poison).await;
+    let reason = of_chunk(&app, "dead_reason", &poison).await;
     assert_eq!(reason.as_deref(), Some("its worker was lost each time"));
     for id in &ids[1..] {
         assert_eq!(losses(&app, id).await.as_deref(), Some("2"), "{id}");
@@ -75,7 +75,7 @@ async fn workers_killed_from_outside_cause_no_dead_letters() {
         .await;
     }
     assert_eq!(number(&app, "SELECT max(losses) FROM outbox").await, 3);
-    assert_eq!(number(&app, "SELECT count(parked_at) FROM outbox").await, 0);
+    assert_eq!(number(&app, "SELECT count(dead_at) FROM outbox").await, 0);
     app.start_worker();
     app.drain().await;
     assert_eq!(app.simulator().captured_count(), 20);
@@ -150,7 +150,7 @@ async fn of_quarantined_chunks_in_a_killed_worker_only_the_running_one_gets_a_lo
     let _worker = app.spawn_worker();
     wait_until("only the dead letter is left", async || {
         number(&app, "SELECT count(*) FROM outbox").await == 1
-            && number(&app, "SELECT count(parked_at) FROM outbox").await == 1
+            && number(&app, "SELECT count(dead_at) FROM outbox").await == 1
     })
     .await;
     let sent = "SELECT count(*) FROM recipients WHERE status = 'SENT'";
@@ -221,7 +221,7 @@ async fn a_panic_costs_only_its_own_chunk_a_loss() {
         is_dead_letter(&app, &poison).await
     })
     .await;
-    let reason = of_chunk(&app, "parked_reason", &poison).await.unwrap();
+    let reason = of_chunk(&app, "dead_reason", &poison).await.unwrap();
     assert!(reason.starts_with("its handler panicked"), "{reason}");
     let count =
         async |condition: &str| number(&app, &format!("SELECT count(*) FROM {condition}")).await;
@@ -255,7 +255,7 @@ async fn an_outcome_that_cannot_be_recorded_becomes_a_dead_letter_and_the_worker
         is_dead_letter(&app, &poison).await
     })
     .await;
-    let reason = of_chunk(&app, "parked_reason", &poison).await.unwrap();
+    let reason = of_chunk(&app, "dead_reason", &poison).await.unwrap();
     assert!(
         reason.starts_with("its outcomes cannot be recorded: "),
         "{reason}"

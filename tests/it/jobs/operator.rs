@@ -73,7 +73,7 @@ async fn all_dead_jobs_are_retried_at_once_or_one_chunk_of_a_message() {
     message["to"] = json!(many);
     let two = app.send(&message).await;
     let one = app.send_to("a@example.org").await;
-    app.execute("UPDATE outbox SET losses = 5, parked_at = now(), parked_reason = 'a reason'")
+    app.execute("UPDATE outbox SET losses = 5, dead_at = now(), dead_reason = 'a reason'")
         .await;
     assert_eq!(listed(&app).await["deadJobs"].as_array().unwrap().len(), 3);
     let retried = succeed(&app, &["jobs", "retry", &two, "--chunk", "1"]).await;
@@ -107,7 +107,7 @@ async fn a_dropped_job_fails_its_unsent_recipients_with_a_reason() {
          FROM messages WHERE id = '{id}'"
     ))
     .await;
-    app.execute("UPDATE outbox SET losses = 5, parked_at = now(), parked_reason = 'a reason'")
+    app.execute("UPDATE outbox SET losses = 5, dead_at = now(), dead_reason = 'a reason'")
         .await;
     let dropped = succeed(&app, &["jobs", "drop", &id, &other]).await;
     assert_eq!(

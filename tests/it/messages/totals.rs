@@ -291,7 +291,7 @@ async fn pages_far_from_both_ends_are_found_by_the_counters_per_hour() {
     assert_all().await;
     // A month whose messages were deleted has no pages, though its counters remain.
     assert!(skip(20_000).await.is_some());
-    app.execute("INSERT INTO month_drops (month, detached_at) VALUES ('2040-01-01Z', now())")
+    app.execute("INSERT INTO partition_drops (month, detached_at) VALUES ('2040-01-01Z', now())")
         .await;
     let of_december = skip(0).await;
     assert_eq!(

@@ -125,7 +125,7 @@ async fn the_shards_contain_every_organization_exactly_once() {
     )
     .await;
     app.execute(
-        "INSERT INTO message_moves (organization_id, was, status, count)
+        "INSERT INTO message_transitions (organization_id, was, status, count)
          SELECT organization_id, 'QUEUED', 'SENT', 1 FROM metric_deltas",
     )
     .await;
@@ -138,7 +138,7 @@ async fn the_shards_contain_every_organization_exactly_once() {
         let tables = [
             "metric_deltas",
             "message_count_deltas",
-            "message_moves",
+            "message_transitions",
             "new_messages",
         ];
         let counts = tables.map(|table| format!("(SELECT count(*) FROM {table})"));
@@ -211,7 +211,7 @@ async fn the_scheduler_rolls_up_everything_beside_a_second_one() {
     for table in [
         "metric_deltas",
         "message_count_deltas",
-        "message_moves",
+        "message_transitions",
         "new_messages",
     ] {
         wait_until(table, async || {

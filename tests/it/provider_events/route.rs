@@ -13,7 +13,7 @@ async fn assert_untouched(app: &TestApp, id: &str) {
     assert_eq!(app.status(id).await, "SENT");
     assert_eq!(number(app, "SELECT count(*) FROM provider_events").await, 0);
     assert_eq!(
-        number(app, "SELECT count(*) FROM provider_event_counts").await,
+        number(app, "SELECT count(*) FROM unrecorded_event_counts").await,
         0
     );
     let verified = "SELECT count(*) FROM provider_accounts WHERE events_verified_at IS NOT NULL";

@@ -87,7 +87,7 @@ async fn a_scheduler_killed_midway_leaves_the_next_one_nothing_broken() {
     assert_counted(&app).await;
     let _second = app.spawn_scheduler();
     wait_until("the month is gone", async || {
-        let left = app.value("SELECT count(*) FROM month_drops").await;
+        let left = app.value("SELECT count(*) FROM partition_drops").await;
         left.as_deref() == Some("0") && partitions_of(&app, january).await == (0, 0)
     })
     .await;

@@ -98,7 +98,7 @@ pub(super) async fn queue_chunks(
     query!(
         "DELETE FROM outbox
          WHERE message_id = $2 AND chunk = ANY($3) AND organization_id = $1 AND leased_by IS NULL
-           AND parked_at IS NULL",
+           AND dead_at IS NULL",
         organization_id.0,
         id.0,
         &chunks,
@@ -113,7 +113,7 @@ pub(super) async fn queue_chunks(
          ORDER BY chunk
          ON CONFLICT (message_id, chunk) DO UPDATE
          SET wake_at = least(outbox.wake_at, excluded.wake_at)
-         WHERE outbox.parked_at IS NULL",
+         WHERE outbox.dead_at IS NULL",
         organization_id.0,
         id.0,
         &chunks,

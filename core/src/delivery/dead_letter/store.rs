@@ -70,7 +70,7 @@ pub(super) async fn dead_letter_exhausted(
     let (ids, chunks) = columns(jobs);
     let rows = query!(
         r#"UPDATE outbox o
-           SET parked_at = $5, parked_reason = $4, wake_at = '9999-12-31'
+           SET dead_at = $5, dead_reason = $4, wake_at = '9999-12-31'
            FROM UNNEST($1::uuid[], $2::int[]) AS lost (message_id, chunk)
            WHERE o.message_id = lost.message_id AND o.chunk = lost.chunk
              AND o.losses >= $3 AND o.leased_by IS NULL
@@ -100,7 +100,7 @@ pub(super) async fn dead_letter(
     let (ids, chunks) = columns(jobs);
     query!(
         r#"UPDATE outbox o
-           SET parked_at = $4, parked_reason = $3, wake_at = '9999-12-31', leased_by = NULL, begun_at = NULL
+           SET dead_at = $4, dead_reason = $3, wake_at = '9999-12-31', leased_by = NULL, begun_at = NULL
            FROM UNNEST($1::uuid[], $2::int[]) AS given (message_id, chunk)
            WHERE o.message_id = given.message_id AND o.chunk = given.chunk"#,
         &ids,
@@ -117,16 +117,16 @@ pub(super) async fn dead_letter(
 /// The dead letters, the oldest first.
 pub async fn list(connection: &mut PgConnection, limit: i64) -> Result<Vec<DeadLetter>, Fault> {
     let rows = query!(
-        r#"SELECT o.message_id, o.chunk, o.organization_id, o.losses, o.parked_at AS "parked_at!",
-                  coalesce(o.parked_reason, '') AS "reason!",
+        r#"SELECT o.message_id, o.chunk, o.organization_id, o.losses, o.dead_at AS "dead_at!",
+                  coalesce(o.dead_reason, '') AS "reason!",
                   (SELECT count(*)
                    FROM recipients r
                    WHERE r.message_id = o.message_id
                      AND r.position >= o.chunk * $2 AND r.position < (o.chunk + 1) * $2
                      AND r.status IN ('QUEUED', 'SENDING')) AS "recipients!"
            FROM outbox o
-           WHERE o.parked_at IS NOT NULL
-           ORDER BY o.parked_at, o.message_id, o.chunk
+           WHERE o.dead_at IS NOT NULL
+           ORDER BY o.dead_at, o.message_id, o.chunk
            LIMIT $1"#,
         limit,
         CHUNK_RECIPIENTS,
@@ -138,7 +138,7 @@ pub async fn list(connection: &mut PgConnection, limit: i64) -> Result<Vec<DeadL
         job: job(row.message_id, row.chunk, row.organization_id),
         recipients: row.recipients,
         losses: row.losses,
-        dead_since: row.parked_at,
+        dead_since: row.dead_at,
         reason: row.reason,
     });
     Ok(dead.collect())
@@ -156,7 +156,7 @@ pub(super) async fn lock(
     let rows = query!(
         r#"SELECT message_id, chunk, organization_id
            FROM outbox
-           WHERE parked_at IS NOT NULL AND leased_by IS NULL
+           WHERE dead_at IS NOT NULL AND leased_by IS NULL
              AND ($1::uuid IS NULL OR message_id = $1) AND ($2::int IS NULL OR chunk = $2)
            ORDER BY message_id, chunk
            FOR UPDATE"#,
@@ -192,7 +192,7 @@ pub(super) async fn requeue(
     let (ids, chunks) = columns(jobs);
     query!(
         r#"UPDATE outbox o
-           SET parked_at = NULL, parked_reason = NULL, losses = 0, wake_at = $3
+           SET dead_at = NULL, dead_reason = NULL, losses = 0, wake_at = $3
            FROM UNNEST($1::uuid[], $2::int[]) AS given (message_id, chunk)
            WHERE o.message_id = given.message_id AND o.chunk = given.chunk"#,
         &ids,

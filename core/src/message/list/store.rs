@@ -79,7 +79,7 @@ pub async fn find_offset(
                  WHERE count > 0
                    -- Counts of a month whose messages are being deleted.
                    AND NOT EXISTS (SELECT
-                                   FROM month_drops d
+                                   FROM partition_drops d
                                    WHERE d.detached_at IS NOT NULL
                                      AND d.month = date_trunc('month', by_hour.hour, 'UTC'))) placed
            WHERE newer <= $3 AND $3 < newer + count"#,
@@ -393,8 +393,8 @@ pub async fn roll_up(
                                       LIMIT $1 FOR UPDATE SKIP LOCKED))
                RETURNING organization_id, status, hour, change
            ), moved AS (
-               DELETE FROM message_moves
-               WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_moves WHERE (uuid_hash(organization_id) & $2) = $3
+               DELETE FROM message_transitions
+               WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_transitions WHERE (uuid_hash(organization_id) & $2) = $3
                                       LIMIT $1 FOR UPDATE SKIP LOCKED))
                RETURNING organization_id, was, status, hour, count
            ), indexed AS (

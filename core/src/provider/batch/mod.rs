@@ -38,12 +38,12 @@ pub trait Batching: Send + Sync {
     fn send(&self, access: &AccountAccess<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall>;
 
     /// Reads the complete reply to a batch of `mails` mails.
-    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchResult;
+    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchReply;
 }
 
 /// The result of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BatchResult {
+pub struct BatchReply {
     /// The outcome of each mail, in their order. `None` if the mail was not taken and may
     /// not be the cause: it is sent again without the others.
     pub outcomes: Vec<Option<SendOutcome>>,
@@ -51,7 +51,7 @@ pub struct BatchResult {
     pub account_outcome: SendOutcome,
 }
 
-impl BatchResult {
+impl BatchReply {
     /// The same outcome for all mails.
     #[must_use]
     pub fn all(mails: usize, outcome: SendOutcome) -> Self {

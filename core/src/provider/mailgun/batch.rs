@@ -15,7 +15,7 @@ use super::{Mailgun, MailgunApi, field, send_fields};
 use crate::address::EmailAddress;
 use crate::clock::Timestamp;
 use crate::provider::batch::substitutions::Substitutions;
-use crate::provider::batch::{BatchResult, Batching, have_same_envelope};
+use crate::provider::batch::{BatchReply, Batching, have_same_envelope};
 use crate::provider::call::{ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::{AccountTrouble, Blame, SendOutcome};
@@ -79,7 +79,7 @@ impl Batching for Mailgun {
         Some(api.post_message(fields))
     }
 
-    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchResult {
+    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchReply {
         match self.read_send(reply, now) {
             // The credentials are valid, but the account may not send batches.
             SendOutcome::Rejected { reason, .. }
@@ -87,12 +87,12 @@ impl Batching for Mailgun {
                 trouble: AccountTrouble::Permanent,
                 reason,
                 ..
-            } if reply.status == 403 => BatchResult::retry_each(mails, reason),
+            } if reply.status == 403 => BatchReply::retry_each(mails, reason),
             SendOutcome::Rejected {
                 reason,
                 blame:
                     Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
-            } => BatchResult::retry_each(mails, reason),
+            } => BatchReply::retry_each(mails, reason),
             outcome @ (SendOutcome::Rejected {
                 blame: Blame::Sender,
                 ..
@@ -102,7 +102,7 @@ impl Batching for Mailgun {
             | SendOutcome::Accepted { .. }
             | SendOutcome::Throttled { .. }
             | SendOutcome::Unavailable { .. }
-            | SendOutcome::Unknown { .. }) => BatchResult::all(mails, outcome),
+            | SendOutcome::Unknown { .. }) => BatchReply::all(mails, outcome),
         }
     }
 }

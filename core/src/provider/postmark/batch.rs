@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Postmark, PostmarkApi, accepted, read_error, send_body};
 use crate::clock::Timestamp;
-use crate::provider::batch::{BatchResult, Batching};
+use crate::provider::batch::{BatchReply, Batching};
 use crate::provider::call::{CallBody, ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::{Blame, SendOutcome};
@@ -43,7 +43,7 @@ impl Batching for Postmark {
         Some(api.with_server_token(call))
     }
 
-    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchResult {
+    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchReply {
         if !(200..=299).contains(&reply.status) {
             return refused(self.read_send(reply, now), mails);
         }
@@ -51,17 +51,17 @@ impl Batching for Postmark {
             Some(Value::Array(entries)) if entries.len() == mails => entries,
             _ => {
                 let text = "not a reply to this batch";
-                return BatchResult::all(mails, SendOutcome::unknown(reply, text));
+                return BatchReply::all(mails, SendOutcome::unknown(reply, text));
             }
         };
         let outcomes = entries.iter().map(|entry| read_entry(entry, reply, now));
-        BatchResult::per_mail(outcomes.collect())
+        BatchReply::per_mail(outcomes.collect())
     }
 }
 
 /// The result of a call that failed as a whole. A refusal of the content (its size, its
 /// form) may be about one of the mails.
-fn refused(outcome: SendOutcome, mails: usize) -> BatchResult {
+fn refused(outcome: SendOutcome, mails: usize) -> BatchReply {
     match outcome {
         SendOutcome::Rejected {
             blame: Blame::Sender,
@@ -72,11 +72,11 @@ fn refused(outcome: SendOutcome, mails: usize) -> BatchResult {
         | SendOutcome::Accepted { .. }
         | SendOutcome::Throttled { .. }
         | SendOutcome::Unavailable { .. }
-        | SendOutcome::Unknown { .. } => BatchResult::all(mails, outcome),
+        | SendOutcome::Unknown { .. } => BatchReply::all(mails, outcome),
         SendOutcome::Rejected {
             reason,
             blame: Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
-        } => BatchResult::retry_each(mails, reason),
+        } => BatchReply::retry_each(mails, reason),
     }
 }
 

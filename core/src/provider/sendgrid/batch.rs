@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::{Sendgrid, SendgridApi, blame_for_fields, mailbox_json, send_body};
 use crate::clock::Timestamp;
 use crate::provider::batch::substitutions::Substitutions;
-use crate::provider::batch::{BatchResult, Batching, have_same_envelope};
+use crate::provider::batch::{BatchReply, Batching, have_same_envelope};
 use crate::provider::call::{ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::{Blame, SendOutcome};
@@ -66,14 +66,14 @@ impl Batching for Sendgrid {
         Some(api.authorize(ProviderCall::post_json(url, &body)))
     }
 
-    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchResult {
+    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchReply {
         match self.read_send(reply, now) {
             SendOutcome::Rejected {
                 reason,
                 blame:
                     Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
             } => refused_recipients(reply, mails)
-                .unwrap_or_else(|| BatchResult::retry_each(mails, reason)),
+                .unwrap_or_else(|| BatchReply::retry_each(mails, reason)),
             outcome @ (SendOutcome::Rejected {
                 blame: Blame::Sender,
                 ..
@@ -83,7 +83,7 @@ impl Batching for Sendgrid {
             | SendOutcome::Accepted { .. }
             | SendOutcome::Throttled { .. }
             | SendOutcome::Unavailable { .. }
-            | SendOutcome::Unknown { .. }) => BatchResult::all(mails, outcome),
+            | SendOutcome::Unknown { .. }) => BatchReply::all(mails, outcome),
         }
     }
 }
@@ -128,7 +128,7 @@ fn headers(mail: &OutgoingMail) -> Value {
 
 /// The result of a refusal that names recipients: those are refused, the others are sent
 /// again. `None` if an error is about something else.
-fn refused_recipients(reply: &ProviderReply, mails: usize) -> Option<BatchResult> {
+fn refused_recipients(reply: &ProviderReply, mails: usize) -> Option<BatchReply> {
     if blame_for_fields(reply) != Blame::Recipient {
         return None;
     }
@@ -144,7 +144,7 @@ fn refused_recipients(reply: &ProviderReply, mails: usize) -> Option<BatchResult
         *outcome = Some(SendOutcome::rejected(Blame::Recipient, reply, text));
     }
     let account_outcome = outcomes.iter().flatten().next()?.clone();
-    Some(BatchResult {
+    Some(BatchReply {
         outcomes,
         account_outcome,
     })

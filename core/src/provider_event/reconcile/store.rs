@@ -48,33 +48,33 @@ pub(super) async fn lease(
     query_as!(
         DueLookup,
         r#"WITH due AS (
-               SELECT u.message_id, u.attempt_id, u.provider_account_id, u.looks, u.next_look_at
+               SELECT u.message_id, u.attempt_id, u.provider_account_id, u.looks, u.next_lookup_at
                FROM unknown_attempts u
                JOIN provider_accounts a ON a.id = u.provider_account_id
-               WHERE u.next_look_at <= $1
-                 AND (u.looks > 0 OR u.next_look_at <= $1 - make_interval(secs => ($2::float8[])[1]))
+               WHERE u.next_lookup_at <= $1
+                 AND (u.looks > 0 OR u.next_lookup_at <= $1 - make_interval(secs => ($2::float8[])[1]))
                  AND a.provider_type = $3 AND u.provider_account_id <> ALL($4)
-               ORDER BY u.next_look_at
+               ORDER BY u.next_lookup_at
                LIMIT 1000
            ), ranked AS (
-               SELECT *, row_number() OVER (PARTITION BY provider_account_id ORDER BY looks, next_look_at) AS nth
+               SELECT *, row_number() OVER (PARTITION BY provider_account_id ORDER BY looks, next_lookup_at) AS nth
                FROM due
            ), few AS (
                SELECT message_id, attempt_id
                FROM ranked
                WHERE nth <= $5
-               ORDER BY looks, next_look_at
+               ORDER BY looks, next_lookup_at
                LIMIT $6
            ), chosen AS (
                SELECT message_id, attempt_id
                FROM unknown_attempts
-               WHERE (message_id, attempt_id) IN (SELECT message_id, attempt_id FROM few) AND next_look_at <= $1
+               WHERE (message_id, attempt_id) IN (SELECT message_id, attempt_id FROM few) AND next_lookup_at <= $1
                ORDER BY message_id, attempt_id
                FOR UPDATE SKIP LOCKED
            )
            UPDATE unknown_attempts u
            SET looks = u.looks + 1,
-               next_look_at = coalesce(
+               next_lookup_at = coalesce(
                    (SELECT min(t.at)
                     FROM UNNEST($2) AS m (seconds)
                     CROSS JOIN LATERAL (SELECT u.unknown_at + make_interval(secs => m.seconds) AS at) t
@@ -121,8 +121,8 @@ pub(super) async fn delete_finished(
                FROM (
                    SELECT *
                    FROM unknown_attempts
-                   WHERE next_look_at <= $1
-                   ORDER BY next_look_at
+                   WHERE next_lookup_at <= $1
+                   ORDER BY next_lookup_at
                    LIMIT $4
                ) u
                WHERE u.unknown_at < $2
@@ -195,7 +195,7 @@ pub(super) async fn postpone(
 ) -> Result<(), Fault> {
     query!(
         "UPDATE unknown_attempts
-         SET next_look_at = $4
+         SET next_lookup_at = $4
          WHERE organization_id = $1 AND message_id = $2 AND attempt_id = $3",
         due.organization_id.0,
         due.message_id.0,

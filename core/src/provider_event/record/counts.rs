@@ -11,13 +11,13 @@ use crate::message::MessageStatus;
 use crate::metrics::{Delta, Dimensions, EventCounts, start_of_hour};
 
 /// One of the counters.
-type Counter = fn(&mut EventCounts) -> &mut i64;
+type MetricCounter = fn(&mut EventCounts) -> &mut i64;
 
 /// A change of one counter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CountChange {
     at: Timestamp,
-    counter: Counter,
+    counter: MetricCounter,
     by: i64,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn changes(before: &RecipientState, result: &FoldResult) -> Vec<Count
     // `bounced_at` is empty if the bounce was counted before the column existed.
     let is_known_bounce = before.status == MessageStatus::Bounced && before.bounced_at.is_none();
     let bounced_at = after.bounced_at.filter(|_| !is_known_bounce);
-    let firsts: [(_, _, Counter); 6] = [
+    let firsts: [(_, _, MetricCounter); 6] = [
         (
             delivered_at.or(before.delivered_at),
             after.delivered_at,

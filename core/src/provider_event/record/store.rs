@@ -39,10 +39,10 @@ pub(super) async fn insert(
     // All transactions insert in the same order, so that they cannot deadlock.
     let rows = query!(
         r#"INSERT INTO provider_events
-               (message_id, provider_account_id, event_hash, organization_id, position, received_at, told_sealed)
-           SELECT message_id, provider_account_id, event_hash, organization_id, position, $1, told_sealed
+               (message_id, provider_account_id, event_hash, organization_id, position, received_at, payload_sealed)
+           SELECT message_id, provider_account_id, event_hash, organization_id, position, $1, payload_sealed
            FROM UNNEST($2::uuid[], $3::uuid[], $4::uuid[], $5::bytea[], $6::int[], $7::bytea[])
-             AS e (organization_id, message_id, provider_account_id, event_hash, position, told_sealed)
+             AS e (organization_id, message_id, provider_account_id, event_hash, position, payload_sealed)
            ORDER BY message_id, provider_account_id, event_hash
            ON CONFLICT (message_id, provider_account_id, event_hash) DO NOTHING
            RETURNING message_id, provider_account_id, event_hash"#,

@@ -61,7 +61,7 @@ pub async fn release(
 ) -> Result<(), Fault> {
     query!(
         "UPDATE webhook_endpoints
-         SET leased_by = NULL, awake_until = NULL
+         SET leased_by = NULL, polled_until = NULL
          WHERE id = $2 AND leased_by = $1",
         worker.0,
         id.0,
@@ -82,7 +82,7 @@ pub async fn announce_polling(
 ) -> Result<(), Fault> {
     query!(
         "UPDATE webhook_endpoints
-         SET awake_until = clock_timestamp() + $3
+         SET polled_until = clock_timestamp() + $3
          WHERE id = $2 AND leased_by = $1",
         worker.0,
         id.0,

@@ -198,7 +198,7 @@ pub(in crate::provider_event::record) async fn count_unrecorded(
     let number = |count| i64::try_from(count).unwrap_or(i64::MAX);
     // Events of an account that was removed meanwhile are not counted.
     query!(
-        "INSERT INTO provider_event_counts AS c (provider_account_id, organization_id, unmatched, unreadable, updated_at)
+        "INSERT INTO unrecorded_event_counts AS c (provider_account_id, organization_id, unmatched, unreadable, updated_at)
          SELECT id, organization_id, $3, $4, $5
          FROM provider_accounts
          WHERE organization_id = $1 AND id = $2
