@@ -58,7 +58,8 @@ async fn a_body_that_is_too_large_is_rejected() {
     // that Postgres seems to be away.
     let (message, batch) = (message.to_string(), batch.to_string());
     let app = TestApp::builder().without_worker().start().await;
-    app.post_raw("/v1/send", Some("application/json"), message)
+    app.caller()
+        .post_raw("/v1/send", Some("application/json"), message)
         .await
         .expect_error(413, "PAYLOAD_TOO_LARGE");
     let account = json!({ "displayName": &filler[..MIB + 1] });
@@ -70,7 +71,8 @@ async fn a_body_that_is_too_large_is_rejected() {
     app.patch(&path, &account)
         .await
         .expect_error(413, "PAYLOAD_TOO_LARGE");
-    app.post_raw("/v1/emails/batch", Some("application/json"), batch)
+    app.caller()
+        .post_raw("/v1/emails/batch", Some("application/json"), batch)
         .await
         .expect_error(413, "PAYLOAD_TOO_LARGE");
 }
