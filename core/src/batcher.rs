@@ -68,7 +68,7 @@ pub struct BatcherSettings {
     pub cooldown: Cooldown,
 }
 
-/// The pause after a shared batch: [`COOLDOWN_FACTOR`] times as long as the flush took
+/// The pause after a shared batch: three times as long as the flush took
 /// beyond `unless`.
 #[derive(Debug, Clone, Copy)]
 pub struct Cooldown {

@@ -1,7 +1,7 @@
 //! Waypost's scheduler: the periodic tasks. Any number of replicas may run. One of them is the
 //! leader, by an advisory lock in Postgres, and the others wait to take over. All tasks are
 //! idempotent, so two leaders for a moment are harmless. Each task runs at an interval of its
-//! own ([`ticker`]), and its latest run is stored for operators ([`task_log`]).
+//! own (`ticker`), and its latest run is stored for operators (`task_log`).
 
 mod leader;
 mod task_log;

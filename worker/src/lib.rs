@@ -1,12 +1,12 @@
 //! Waypost's worker: takes jobs from Redis, leases their chunks in Postgres, calls
 //! providers, and records the outcomes. It also delivers webhooks.
 //!
-//! - [`worker_lease`] keeps the lease of this process.
-//! - [`store`] writes to Postgres for many jobs in one transaction.
-//! - [`send`] runs a job: from its lease to the recorded outcomes.
-//! - [`runtime`] runs jobs from Redis through apalis, [`fallback_poller`] takes them from
+//! - `worker_lease` keeps the lease of this process.
+//! - `store` writes to Postgres for many jobs in one transaction.
+//! - `send` runs a job: from its lease to the recorded outcomes.
+//! - `runtime` runs jobs from Redis through apalis, `fallback_poller` takes them from
 //!   Postgres while Redis is away.
-//! - [`webhook`] delivers webhooks, beside all this.
+//! - `webhook` delivers webhooks, beside all this.
 //!
 //! What it guarantees: no call is made before its attempt is written; none is made under a
 //! lease that could end before the call; an outcome is recorded, however long Postgres does

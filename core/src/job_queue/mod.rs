@@ -6,7 +6,7 @@
 //!   it, each with its own connection: the *fetcher* (reads new jobs and takes over those of
 //!   dead consumers), the *acknowledger*, *maintenance* (leases, delayed jobs, dead
 //!   consumers) and the *write probe* (whether Redis takes pushes).
-//! - [`in_flight`] holds the jobs that were fetched and are not acknowledged.
+//! - `in_flight` holds the jobs that were fetched and are not acknowledged.
 //! - The [`AckLayer`] around the handler reports how each job ended.
 //!
 //! In Redis (6.2 or later) a queue is a stream with one consumer group, whose pending list

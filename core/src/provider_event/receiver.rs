@@ -2,7 +2,7 @@
 //! The account's secrets verify the request, the provider's adapter reads it, and the
 //! recorder commits the events. The request is answered only after the commit.
 //!
-//! Accounts are cached by token for [`ACCOUNT_TTL`], so that a burst of requests does not
+//! Accounts are cached by token for `ACCOUNT_TTL`, so that a burst of requests does not
 //! cost a query each. A replaced secret stays valid for at most that long.
 
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //!
 //! Providers offer two ways. Postmark takes a list of complete mails and answers for each.
 //! SendGrid and Mailgun take one template with substitutions for each recipient and answer
-//! once. [`substitutions`] derives the template by comparing the mails, so nothing needs
+//! once. `substitutions` derives the template by comparing the mails, so nothing needs
 //! to know why they differ.
 //!
 //! A batch that is rejected as a whole reached no recipient. The rejection is never
