@@ -18,7 +18,7 @@ import requests
 from django.conf import settings
 
 from tally import Tally
-from waypost import ACCOUNTS, TOPIC, settle, waypost
+from waypost import ACCOUNTS, TOPIC, wait_for, waypost
 
 SIMULATOR = os.environ["SIMULATOR_URL"]
 EVENTS_SECONDS_MAX = 60
@@ -131,7 +131,7 @@ def main():
             assert status == 202, answer
             sent.append((provider, name, answer["messageId"]))
     for provider, name, message in sent:
-        settle(provider, message, {"to": []})
+        wait_for(provider, message, {"to": []})
     await_all_told()
     for provider, name, message in sent:
         alike = ALIKE.get((provider, name), {})
