@@ -159,13 +159,18 @@ const LAYERS: [(&str, &[&str]); 8] = [
 const CRATES: [&str; 4] = ["core", "api", "worker", "scheduler"];
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    files(folder, "rs")
+}
+
+/// The files below a folder whose names have this extension.
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries =
         fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     for path in entries.map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
-            found.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|own| own == extension) {
             found.push(path);
         }
     }
@@ -173,14 +178,14 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn display(path: &Path) -> String {
+pub(crate) fn display(path: &Path) -> String {
     path.strip_prefix(root())
         .unwrap()
         .to_string_lossy()
         .into_owned()
 }
 
-fn production_files() -> Vec<PathBuf> {
+pub(crate) fn production_files() -> Vec<PathBuf> {
     CRATES
         .iter()
         .flat_map(|name| rust_files(&root().join(name).join("src")))
@@ -199,6 +204,12 @@ fn all_files() -> Vec<PathBuf> {
         .iter()
         .flat_map(|folder| rust_files(&root().join(folder)));
     production_files().into_iter().chain(tests).collect()
+}
+
+/// A file without its unit tests.
+pub(crate) fn without_tests(text: &str) -> &str {
+    let code = text.split("#[cfg(test)]\nmod tests {").next();
+    code.unwrap_or_default()
 }
 
 /// The lines of a file that are code.
@@ -402,10 +413,7 @@ fn public_items_are_documented() {
     let mut silent = Vec::new();
     for path in production_files() {
         let text = fs::read_to_string(&path).unwrap();
-        let text = text
-            .split("#[cfg(test)]\nmod tests {")
-            .next()
-            .unwrap_or_default();
+        let text = without_tests(&text);
         let mut above = "";
         let mut in_attribute = false;
         for (number, line) in text.lines().enumerate() {

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use waypost_tests::root;
+
+use crate::architecture::{display, files, production_files, without_tests};
 
 /// Words that were names here and mean something else, or nothing, to an engineer who knows
 /// mail, queues or PostgreSQL; with the word that took their place.
@@ -66,37 +68,16 @@ const TWICE: [(&str, &str); 2] = [
     ),
 ];
 
-fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files(&path, ending));
-        } else if path.to_string_lossy().ends_with(ending) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
-}
-
 /// Product code without its unit tests.
 fn sources() -> Vec<(String, String)> {
-    let crates = ["core/src", "api/src", "worker/src", "scheduler/src"];
-    let rust = crates
-        .iter()
-        .flat_map(|name| files(&root().join(name), ".rs"));
-    let is_test = |path: &Path| {
-        let path = path.to_string_lossy();
-        path.ends_with("/tests.rs") || path.contains("/tests/")
-    };
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
-        let code = text.split("#[cfg(test)]\nmod tests {").next();
-        let place = path.strip_prefix(root()).unwrap().to_string_lossy();
-        (place.into_owned(), code.unwrap_or_default().to_owned())
+        (display(&path), without_tests(&text).to_owned())
     };
-    rust.filter(|path| !is_test(path)).map(read).collect()
+    let sources = production_files().into_iter().map(read);
+    sources
+        .filter(|(place, _)| !place.ends_with("/tests.rs") && !place.contains("/tests/"))
+        .collect()
 }
 
 /// Code without comments and without the texts in quotes.
@@ -158,7 +139,7 @@ fn retired_words_name_nothing() {
 #[test]
 fn retired_words_name_no_table_column_or_function() {
     let mut found = Vec::new();
-    for path in files(&root().join("migrations"), ".sql") {
+    for path in files(&root().join("migrations"), "sql") {
         let text = fs::read_to_string(&path).unwrap();
         let code: Vec<&str> = text
             .lines()
