@@ -13,17 +13,17 @@ const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
 /// The tasks of the leader.
 const TASKS: [&str; 12] = [
     "delete-expired",
+    "delete-keys",
+    "delete-webhooks",
     "domains",
     "drop-months",
-    "fold",
-    "forget-keys",
-    "look-ups",
+    "look-up",
     "partitions",
     "reap",
-    "reap-forgotten",
+    "reap-unregistered",
     "relay",
     "relay-webhooks",
-    "sweep-webhooks",
+    "roll-up",
 ];
 
 async fn leader(app: &TestApp) -> Option<String> {

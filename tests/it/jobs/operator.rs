@@ -59,7 +59,7 @@ async fn dead_jobs_are_listed_and_retried() {
     app.drain().await;
     app.captured_once("a@example.org");
     assert_eq!(listed(&app).await["deadJobs"], json!([]));
-    let entries = app.get("/v1/audit-logs?action=message.unparked").await;
+    let entries = app.get("/v1/audit-logs?action=message.requeued").await;
     let entries = entries.data(200);
     assert_eq!(entries[0]["target"], json!({ "type": "message", "id": id }));
     assert_eq!(entries[0]["actor"]["type"], "system");

@@ -153,7 +153,7 @@ pub async fn retry(
     reaper::close_lost(&mut *connection, &jobs, settings, ids, now).await?;
     store::requeue(&mut *connection, &jobs, now).await?;
     for (job, origin) in with_origins(&jobs) {
-        let change = AuditChange::new("message.unparked", job.message_id)
+        let change = AuditChange::new("message.requeued", job.message_id)
             .with(serde_json::json!({ "chunk": job.chunk }));
         audit::store::insert(connection, job.organization_id, &origin, &change, ids, now).await?;
     }
