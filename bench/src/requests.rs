@@ -85,12 +85,22 @@ pub(crate) fn batches(tenants: &Arc<Vec<Tenant>>) -> Writer {
 
 /// Sends of one message to [`RECIPIENTS`].
 pub(crate) fn large(tenants: &Arc<Vec<Tenant>>) -> Writer {
+    to_many(tenants, "")
+}
+
+/// The same with a pixel of its own in each mail.
+pub(crate) fn large_tracked(tenants: &Arc<Vec<Tenant>>) -> Writer {
+    to_many(tenants, "\"tracking\":{\"opens\":true},")
+}
+
+/// Sends of one message to [`RECIPIENTS`]; `fields` are JSON members, each with its comma.
+fn to_many(tenants: &Arc<Vec<Tenant>>, fields: &'static str) -> Writer {
     let (tenants, html) = (Arc::clone(tenants), html());
     Arc::new(move |number, request| {
         let addresses = (0..RECIPIENTS)
             .map(|offset| format!("\"{}\"", recipient(number * RECIPIENTS + offset)));
         let body = format!(
-            "{{\"from\":\"Bench <news@example.com>\",\"to\":[{}],\"subject\":\"Digest\",\"tags\":[\"digest\"],\
+            "{{\"from\":\"Bench <news@example.com>\",\"to\":[{}],\"subject\":\"Digest\",\"tags\":[\"digest\"],{fields}\
              \"html\":\"{html}\"}}",
             addresses.collect::<Vec<_>>().join(",")
         );

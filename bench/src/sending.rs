@@ -1,4 +1,4 @@
-//! Rows 5, 14, 15 and 20: the rate at which accepted messages are delivered, and the
+//! Rows 5, 14, 15, 20 and 21: the rate at which accepted messages are delivered, and the
 //! cost.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::accept::{CONNECTIONS, RequestNumbers, closed_loop};
 use crate::fixture::{Builder, Cpu, Fixture, Plan};
 use crate::load::{self, Until};
 use crate::report::{Bound, Figure, Report};
-use crate::requests::{self, BATCH};
+use crate::requests::{self, BATCH, RECIPIENTS};
 use crate::{Failure, baseline, batching, progress, usage};
 
 /// Response time of the provider.
@@ -27,6 +27,8 @@ const SMALL_BACKLOG: u64 = 5_000;
 const LARGE_BACKLOG: u64 = 200_000;
 /// Runs with the small backlog before the large one, and again after it.
 const SMALL_ROUNDS: usize = 3;
+/// Sends of row 21, each to 1,000 recipients.
+const LARGE_SENDS: u64 = 50;
 /// Messages of row 15.
 const DELIVERED: u64 = 60_000;
 /// Longer than any backlog takes.
@@ -72,7 +74,51 @@ pub(crate) async fn drain(builder: &Builder, report: &mut Report) -> Result<(), 
         }),
     );
     progress(drained.cpu.per_message(BACKLOG));
+    large_sends(builder, report, &mut numbers, drained.per_second).await?;
     backlogs(builder, report, &mut numbers).await
+}
+
+/// Row 21: what it gains that the mails of a chunk share provider calls, though each has
+/// links of its own.
+async fn large_sends(
+    builder: &Builder,
+    report: &mut Report,
+    numbers: &mut RequestNumbers,
+    single_per_second: f64,
+) -> Result<(), Failure> {
+    let plan = Plan {
+        workers: 0,
+        ..Plan::ONE_OF_EACH
+    };
+    let mut fixture = builder.fixture(plan).await?;
+    let until = Until::Count(LARGE_SENDS);
+    let sends = requests::large_tracked(&builder.tenants);
+    load::closed_loop(&fixture.addresses, 8, numbers.0, until, sends)
+        .await?
+        .require_success()?;
+    numbers.0 += LARGE_SENDS;
+    let recipients = LARGE_SENDS * RECIPIENTS;
+    let drained = drain_queued(builder, &mut fixture, recipients, 1).await?;
+    builder.simulator.clear_faults();
+    fixture.remove(builder).await?;
+    let ratio = drained.per_second / single_per_second;
+    report.add(Figure {
+        row: "21",
+        what: "draining 50 sends to 1,000 with a pixel each",
+        figure: format!("{:.0}/s", drained.per_second),
+        baseline: format!("{single_per_second:.0}/s single sends"),
+        ratio: Some(ratio),
+        bound: Bound::AtLeast(1.5),
+    });
+    let cpu = drained.cpu.per_message(recipients);
+    report.keep(
+        "drain",
+        "large_sends",
+        json!({ "per_second": drained.per_second, "floor_per_second": single_per_second,
+                "ratio": ratio, "cpu": cpu }),
+    );
+    progress(cpu);
+    Ok(())
 }
 
 /// Row 20. The small backlog takes less than a second, so it runs several times, before
