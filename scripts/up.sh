@@ -43,7 +43,7 @@ main() {
 build() {
     BIN=$(target_dir)/up
     if [[ ! -x $BIN/waypost-api ]]; then
-        say "The first release build compiles all dependencies: about ten minutes on two cores."
+        say "The first build compiles all dependencies: about five minutes on two cores."
     fi
     step "Building" interruptible build_cargo build --profile up --bins
 }

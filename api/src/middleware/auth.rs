@@ -1,15 +1,19 @@
 //! Authentication. The API key of a request is looked up before the request is counted
-//! against a rate limit and before its body is read. The first line of every handler names
-//! the permission that the operation requires.
+//! against a rate limit and before its body is read. The signature of every handler names
+//! the permission that the operation requires: it gets a [`Requires`], and the caller from
+//! that only if the key has the permission.
 
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use poem::Request;
 use poem::web::headers::authorization::Bearer as BearerToken;
 use poem::web::headers::{Authorization, HeaderMapExt as _};
-use poem_openapi::SecurityScheme;
+use poem::{Request, RequestBody};
 use poem_openapi::auth::Bearer;
+use poem_openapi::registry::Registry;
+use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions, SecurityScheme};
+use serde_json::{Map, Value, json};
 use waypost_core::audit::{Actor, Origin};
 use waypost_core::auth::{ApiKey, OpenedKey, Permission};
 use waypost_core::fault::Fault;
@@ -19,6 +23,7 @@ use waypost_core::secret::Secret;
 
 use crate::context::Context;
 use crate::error::Failure;
+use crate::middleware::permission::PermissionType;
 use crate::middleware::request_id::RequestId;
 use crate::middleware::unknown_fields::QueryIssues;
 
@@ -32,13 +37,21 @@ use crate::middleware::unknown_fields::QueryIssues;
     key_name = "Authorization",
     checker = "authenticate"
 )]
-pub(crate) struct Caller(AuthenticatedCaller);
+struct ApiKeyScheme(UncheckedCaller);
+
+/// A caller with a valid key, whose permission and query are not checked yet.
+struct UncheckedCaller {
+    caller: Caller,
+    query_issues: Option<QueryIssues>,
+}
+
+/// The caller of an operation that requires the permission `P`.
+pub(crate) struct Requires<P>(UncheckedCaller, PhantomData<fn() -> P>);
 
 /// The API key of a request, and where the request comes from.
-pub(crate) struct AuthenticatedCaller {
+pub(crate) struct Caller {
     key: Arc<OpenedKey>,
     origin: Origin,
-    query_issues: Option<QueryIssues>,
 }
 
 /// The result of looking up a request's API key.
@@ -52,41 +65,92 @@ pub(crate) enum Identity {
     Unresolved(Fault),
 }
 
+/// The member of an operation in the document that names the required permission.
+pub(crate) const PERMISSION: &str = "x-required-permission";
 /// The longest stored `User-Agent`, in characters.
 pub(crate) const USER_AGENT_CHARS_MAX: usize = 255;
 
-impl Caller {
-    /// The organization of the API key.
-    pub(crate) fn organization_id(&self) -> OrganizationId {
-        self.0.key.record.organization_id
-    }
-
-    /// The API key.
-    pub(crate) fn key(&self) -> &ApiKey {
-        &self.0.key.record
-    }
-
-    /// Where the request comes from, for the audit log.
-    pub(crate) fn origin(&self) -> &Origin {
-        &self.0.origin
-    }
-
-    /// Requires a permission and a query without mistakes.
+impl<P: PermissionType> Requires<P> {
+    /// The caller, if its key has the permission and the query has no mistakes.
     ///
     /// # Errors
     /// `Forbidden` if the key lacks the permission. Otherwise `Invalid` with the mistakes in
     /// the query; if the request has a body, [`JsonBody`](crate::request::body::JsonBody)
     /// reports them together with its own.
-    pub(crate) fn require(&self, permission: Permission) -> Result<(), Failure> {
-        if !self.0.key.record.permissions.contains(permission) {
-            return Err(Failure::Forbidden(permission));
+    pub(crate) fn authorize(self) -> Result<Caller, Failure> {
+        let UncheckedCaller {
+            caller,
+            query_issues,
+        } = self.0;
+        if !caller.key().permissions.contains(P::PERMISSION) {
+            return Err(Failure::Forbidden(P::PERMISSION));
         }
-        let issues = self.0.query_issues.as_ref().map(QueryIssues::take);
+        let issues = query_issues.as_ref().map(QueryIssues::take);
         match issues.unwrap_or_default() {
-            issues if issues.is_empty() => Ok(()),
+            issues if issues.is_empty() => Ok(caller),
             issues => Err(Failure::Invalid(issues)),
         }
     }
+}
+
+impl Caller {
+    /// The organization of the API key.
+    pub(crate) fn organization_id(&self) -> OrganizationId {
+        self.key.record.organization_id
+    }
+
+    /// The API key.
+    pub(crate) fn key(&self) -> &ApiKey {
+        &self.key.record
+    }
+
+    /// Where the request comes from, for the audit log.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+}
+
+impl<'a, P: PermissionType> ApiExtractor<'a> for Requires<P> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        ApiKeyScheme::register(registry);
+    }
+
+    /// The permission, in the place of the scheme: poem-openapi passes on nothing else of an
+    /// extractor. [`document`] puts both in their places.
+    fn security_schemes() -> Vec<&'static str> {
+        vec![P::PERMISSION.as_str()]
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        options: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        let ApiKeyScheme(caller) = ApiKeyScheme::from_request(request, body, options).await?;
+        Ok(Self(caller, PhantomData))
+    }
+}
+
+/// Writes the required permission into an operation of the document, as
+/// `x-required-permission`, and the security scheme in its place. Public operations are not
+/// changed.
+pub(crate) fn document(operation: &mut Map<String, Value>) {
+    let Some(permission) = required_permission(operation) else {
+        return;
+    };
+    let schemes = ApiKeyScheme::security_schemes();
+    let schemes = schemes.into_iter().map(|scheme| json!({ scheme: [] }));
+    operation["security"] = schemes.collect();
+    operation.insert(PERMISSION.to_owned(), json!(permission.as_str()));
+}
+
+fn required_permission(operation: &Map<String, Value>) -> Option<Permission> {
+    let schemes = operation.get("security")?.get(0)?.as_object()?;
+    schemes.keys().next()?.parse().ok()
 }
 
 /// Looks up the API key of a request. It accepts the header forms that [`Bearer`] accepts.
@@ -103,7 +167,7 @@ pub(crate) async fn identify(request: &Request) -> Identity {
     }
 }
 
-async fn authenticate(request: &Request, _bearer: Bearer) -> poem::Result<AuthenticatedCaller> {
+async fn authenticate(request: &Request, _bearer: Bearer) -> poem::Result<UncheckedCaller> {
     let key = match request.data::<Identity>() {
         Some(Identity::Key(key)) => Arc::clone(key),
         Some(Identity::Anonymous) | None => return Err(Failure::Unauthenticated.into()),
@@ -114,11 +178,9 @@ async fn authenticate(request: &Request, _bearer: Bearer) -> poem::Result<Authen
         name: key.record.name.clone(),
     };
     let origin = origin(request, actor);
-    let query_issues = request.data().cloned();
-    Ok(AuthenticatedCaller {
-        key,
-        origin,
-        query_issues,
+    Ok(UncheckedCaller {
+        caller: Caller { key, origin },
+        query_issues: request.data().cloned(),
     })
 }
 

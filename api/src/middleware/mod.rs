@@ -4,6 +4,7 @@ pub(crate) mod auth;
 pub(crate) mod availability;
 pub(crate) mod methods;
 pub(crate) mod path;
+pub(crate) mod permission;
 pub(crate) mod rate_limits;
 pub(crate) mod request_id;
 pub(crate) mod unknown_fields;

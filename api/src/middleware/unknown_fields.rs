@@ -4,7 +4,7 @@
 //!
 //! The names come from the document, so no name is listed twice. [`wrap`] finds the
 //! operation of a request and checks its query. The mistakes wait in [`QueryIssues`]
-//! until `JsonBody` takes them or, without a body, `Caller::require` does: a caller
+//! until `JsonBody` takes them or, without a body, `Requires::authorize` does: a caller
 //! without the permission gets 403 first.
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::{id, operations};
+
 /// A complete body for each operation that takes one.
 const EXAMPLES: &str = include_str!("examples.json");
 
@@ -15,20 +17,15 @@ pub(super) fn complete(document: &mut Value) {
     let examples: Map<String, Value> =
         serde_json::from_str(EXAMPLES).expect("examples.json is an object");
     let mut names = BTreeSet::new();
-    let paths = document["paths"].as_object_mut().into_iter().flatten();
-    for (_, operations) in paths {
-        let operations = operations.as_object_mut().into_iter().flatten();
-        for (_, operation) in operations {
-            let id = operation["operationId"].as_str().unwrap_or_default();
-            let example = examples.get(id);
-            if operation.get("security").is_some()
-                && let Some(body) = operation.get_mut("requestBody")
-            {
-                close(body, &mut names);
-                let content = body.pointer_mut("/content/application~1json");
-                if let (Some(content), Some(example)) = (content, example) {
-                    content["example"] = example.clone();
-                }
+    for operation in operations(document) {
+        let example = examples.get(id(operation));
+        if operation.contains_key("security")
+            && let Some(body) = operation.get_mut("requestBody")
+        {
+            close(body, &mut names);
+            let content = body.pointer_mut("/content/application~1json");
+            if let (Some(content), Some(example)) = (content, example) {
+                content["example"] = example.clone();
             }
         }
     }

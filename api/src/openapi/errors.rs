@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use waypost_core::auth::Permission;
+use serde_json::{Map, Value, json};
 use waypost_core::fault::Fault;
 use waypost_core::idempotency::KeyConflict;
 use waypost_core::issue::Issue;
 
-use super::responses::{CONFLICTS, OperationFailure, UNPROCESSABLE};
+use super::responses::{CONFLICTS, UNPROCESSABLE, find};
+use super::{operations, parameters};
 use crate::error::{Failure, Reason};
+use crate::middleware::auth::PERMISSION;
 use crate::request::body::OTHER_BYTES_MAX;
 use crate::request::idempotency_key::KEY;
 
@@ -30,34 +31,25 @@ pub(super) fn complete(document: &mut Value) {
     });
     schemas["Error"]["properties"]["details"]["properties"]["reason"] =
         json!({ "$ref": "#/components/schemas/ErrorReason" });
-    let paths = document["paths"].as_object_mut().into_iter().flatten();
-    for (_, operations) in paths {
-        for (_, operation) in operations.as_object_mut().into_iter().flatten() {
-            let described = operation.clone();
-            let responses = operation["responses"].as_object_mut();
-            for (status, response) in responses.into_iter().flatten() {
-                let content = response.pointer_mut("/content/application~1json");
-                if let (Some(content), Some(failure)) = (content, failure(status, &described)) {
-                    content["example"] = failure.body();
-                }
+    for operation in operations(document) {
+        let described = operation.clone();
+        let responses = operation["responses"].as_object_mut();
+        for (status, response) in responses.into_iter().flatten() {
+            let content = response.pointer_mut("/content/application~1json");
+            if let (Some(content), Some(failure)) = (content, failure(status, &described)) {
+                content["example"] = failure.body();
             }
         }
     }
 }
 
 /// The failure that serves as the example of a status; `None` if the status has none.
-fn failure(status: &str, operation: &Value) -> Option<Failure> {
-    let id = operation["operationId"].as_str().unwrap_or_default();
-    let in_table = |table: &[OperationFailure]| {
-        let row = table.iter().find(|(known, _)| *known == id)?;
-        Some(row.1())
-    };
-    let is_keyed = operation.get("security").is_some();
-    let parameters = operation["parameters"].as_array().into_iter().flatten();
-    let has_key = parameters.into_iter().any(|one| one["name"] == KEY);
+fn failure(status: &str, operation: &Map<String, Value>) -> Option<Failure> {
+    let is_keyed = operation.contains_key("security");
+    let has_key = parameters(operation).any(|parameter| parameter["name"] == KEY);
     match status {
         "400" if is_keyed => {
-            let message = if operation.get("requestBody").is_some() {
+            let message = if operation.contains_key("requestBody") {
                 "is not a known field"
             } else {
                 "is not a parameter of this operation"
@@ -67,17 +59,15 @@ fn failure(status: &str, operation: &Value) -> Option<Failure> {
         "401" if is_keyed => Some(Failure::Unauthenticated),
         "401" => Some(Failure::Unverified),
         "403" => {
-            let name = operation["x-required-permission"].as_str()?;
-            let mut all = Permission::ALL.into_iter();
-            let permission = all.find(|one| one.as_str() == name)?;
-            Some(Failure::Forbidden(permission))
+            let permission = operation.get(PERMISSION)?.as_str()?;
+            Some(Failure::Forbidden(permission.parse().ok()?))
         }
         "404" => Some(Failure::NotFound("record")),
         "409" if has_key => Some(KeyConflict::OtherBody.into()),
-        "409" => in_table(&CONFLICTS),
+        "409" => find(&CONFLICTS, operation).map(|example| example()),
         "413" => Some(Failure::TooLarge(OTHER_BYTES_MAX)),
         "415" => Some(Failure::NotJson),
-        "422" => in_table(&UNPROCESSABLE),
+        "422" => find(&UNPROCESSABLE, operation).map(|example| example()),
         "429" => Some(Failure::RateLimited(Duration::from_secs(1))),
         "500" => Some(Fault::internal("show", "an example").into()),
         "503" => Some(Fault::unavailable("show", "an example").into()),

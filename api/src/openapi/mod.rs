@@ -10,9 +10,10 @@ mod values;
 use std::sync::Arc;
 
 use poem_openapi::{LicenseObject, OpenApiService};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::context::Context;
+use crate::middleware::auth;
 use crate::public::provider_events::ProviderEventsApi;
 use crate::public::tracking::TrackingApi;
 use crate::public::unsubscribe::UnsubscribeApi;
@@ -77,16 +78,33 @@ pub(crate) fn document(service: &ApiService) -> Value {
         serde_json::from_str(&service.spec()).expect("poem-openapi writes valid JSON");
     document["servers"] = json!([{ "url": "/" }]);
     simplify(&mut document);
-    let paths = document["paths"].as_object_mut().into_iter().flatten();
-    for (_, operations) in paths {
-        let operations = operations.as_object_mut().into_iter().flatten();
-        operations.for_each(|(_, operation)| idempotency_key::document(operation));
+    for operation in operations(&mut document) {
+        idempotency_key::document(operation);
+        auth::document(operation);
     }
     responses::complete(&mut document);
     values::complete(&mut document);
     bodies::complete(&mut document);
     errors::complete(&mut document);
     document
+}
+
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    let operations = paths.filter_map(|(_, operations)| operations.as_object_mut());
+    operations
+        .flatten()
+        .filter_map(|(_, operation)| operation.as_object_mut())
+}
+
+fn parameters(operation: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    let parameters = operation.get("parameters").and_then(Value::as_array);
+    parameters.into_iter().flatten()
+}
+
+/// The name of the operation; public operations have one too.
+fn id(operation: &Map<String, Value>) -> &str {
+    operation["operationId"].as_str().unwrap_or_default()
 }
 
 /// Removes the charset from media types, and replaces an `allOf` of one reference by the
@@ -116,15 +134,44 @@ fn simplify(value: &mut Value) {
 /// An HTML page that shows the document. The viewer is part of the binary, so the page
 /// loads nothing else.
 pub(crate) fn page(document: &str) -> String {
-    // A viewer without operations, into which the document is put.
-    let viewer = OpenApiService::new((), "", "").swagger_ui_html();
-    let (spec_start, spec_end) = ("let spec = ", ";\n    let oauth2RedirectUrl");
-    let around = viewer.split_once(spec_start).and_then(|(head, rest)| {
-        let (_, tail) = rest.split_once(spec_end)?;
-        Some((head, tail))
-    });
-    let (head, tail) = around.expect("poem-openapi's viewer holds a document");
+    // The page of poem-openapi holds the document of its service. This service has no
+    // operations; its document makes room for the completed one.
+    let viewer = OpenApiService::new((), "", "");
     // "</" could end the script element that contains the document.
     let document = document.replace("</", "<\\/");
-    format!("{head}{spec_start}{document}{spec_end}{tail}")
+    viewer
+        .swagger_ui_html()
+        .replacen(&viewer.spec(), &document, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_description_of_an_operation_names_the_permission_that_it_requires() {
+        let mut document = crate::document().unwrap();
+        let mut count = 0;
+        for operation in operations(&mut document) {
+            let description = operation["description"].as_str().unwrap();
+            let required = operation.get(auth::PERMISSION).and_then(Value::as_str);
+            let sentence = match required {
+                Some(permission) => format!("Requires the permission `{permission}`"),
+                None => "Requires no API key".to_owned(),
+            };
+            assert!(description.contains(&sentence), "{}", id(operation));
+            count += 1;
+        }
+        assert!(count > 60, "{count} operations");
+    }
+
+    #[test]
+    fn the_page_holds_the_document_once_and_no_other() {
+        let page = page(r#"{"info":"</script>"}"#);
+        assert_eq!(
+            page.matches(r#"let spec = {"info":"<\/script>"};"#).count(),
+            1
+        );
+        assert!(!page.contains("\"openapi\": \"3"));
+    }
 }

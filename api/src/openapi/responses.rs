@@ -17,10 +17,12 @@ use waypost_core::suppression::SuppressionRefusal;
 use waypost_core::template::TemplateRefusal;
 use waypost_core::webhook::endpoint::EndpointRefusal;
 
+use super::{id, operations, parameters};
 use crate::error::Failure;
+use crate::request::idempotency_key::KEY;
 
 /// An operation id, and an example failure of the operation.
-pub(super) type OperationFailure = (&'static str, fn() -> Failure);
+type OperationFailure = (&'static str, fn() -> Failure);
 
 /// Operations that return 409 for another reason than their `Idempotency-Key`, with the
 /// typical failure.
@@ -104,9 +106,13 @@ fn domain_refused(reason: &str) -> Failure {
     refusal.into()
 }
 
-/// Whether a table has a row for an operation.
-fn lists(table: &[OperationFailure], id: &str) -> bool {
-    table.iter().any(|(known, _)| *known == id)
+/// The example that a table has for an operation.
+pub(super) fn find(
+    table: &[OperationFailure],
+    operation: &Map<String, Value>,
+) -> Option<fn() -> Failure> {
+    let row = table.iter().find(|(known, _)| *known == id(operation));
+    row.map(|(_, example)| *example)
 }
 
 /// A response header in the document.
@@ -151,43 +157,35 @@ const HEADERS: [Header; 5] = [
     },
 ];
 
-/// Removes the responses that an operation cannot return, and adds
-/// `x-required-permission` and the response headers.
+/// Removes the responses that an operation cannot return, and adds the response headers.
 pub(super) fn complete(document: &mut Value) {
     for operation in operations(document) {
-        if !operation.contains_key("security") {
-            // Public operations define their own responses.
-            add_headers(operation);
-            continue;
-        }
-        let has_path = parameters(operation).any(|parameter| parameter["in"] == "path");
-        let has_key = parameters(operation).any(|parameter| parameter["name"] == "Idempotency-Key");
-        let has_body = operation.contains_key("requestBody");
-        let id = operation["operationId"].as_str().unwrap_or_default();
-        let can_return = |status: &str| match status {
-            "404" => has_path,
-            "409" => has_key || lists(&CONFLICTS, id),
-            "413" | "415" => has_body,
-            "422" => lists(&UNPROCESSABLE, id),
-            _ => true,
-        };
-        let unwanted: Vec<String> = responses(operation)
-            .keys()
-            .filter(|status| !can_return(status))
-            .cloned()
-            .collect();
-        let permission = permission(operation);
-        if let Some(permission) = permission {
-            operation.insert("x-required-permission".to_owned(), json!(permission));
-        }
-        if let Some(Value::Object(responses)) = operation.get_mut("responses") {
-            responses.retain(|status, _| !unwanted.contains(status));
+        // Public operations define their own responses.
+        if operation.contains_key("security") {
+            remove_unwanted(operation);
         }
         add_headers(operation);
     }
     for header in HEADERS {
         document["components"]["headers"][header.name] = json!({ "description": header.description, "required": true, "schema": (header.schema)() });
     }
+}
+
+fn remove_unwanted(operation: &mut Map<String, Value>) {
+    let has_path = parameters(operation).any(|parameter| parameter["in"] == "path");
+    let has_key = parameters(operation).any(|parameter| parameter["name"] == KEY);
+    let has_body = operation.contains_key("requestBody");
+    let conflicts = has_key || find(&CONFLICTS, operation).is_some();
+    let is_unprocessable = find(&UNPROCESSABLE, operation).is_some();
+    let responses = operation["responses"].as_object_mut();
+    let responses = responses.expect("an operation has responses");
+    responses.retain(|status, _| match status.as_str() {
+        "404" => has_path,
+        "409" => conflicts,
+        "413" | "415" => has_body,
+        "422" => is_unprocessable,
+        _ => true,
+    });
 }
 
 fn add_headers(operation: &mut Map<String, Value>) {
@@ -210,33 +208,4 @@ fn add_headers(operation: &mut Map<String, Value>) {
             });
         }
     }
-}
-
-fn operations(document: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> {
-    let paths = document["paths"].as_object_mut().into_iter().flatten();
-    let operations = paths.filter_map(|(_, operations)| operations.as_object_mut());
-    operations
-        .flatten()
-        .filter_map(|(_, operation)| operation.as_object_mut())
-}
-
-fn parameters(operation: &Map<String, Value>) -> impl Iterator<Item = &Value> {
-    let parameters = operation.get("parameters").and_then(Value::as_array);
-    parameters.into_iter().flatten()
-}
-
-fn responses(operation: &Map<String, Value>) -> &Map<String, Value> {
-    operation["responses"]
-        .as_object()
-        .expect("an operation has responses")
-}
-
-/// The permission that the operation's description names.
-fn permission(operation: &Map<String, Value>) -> Option<String> {
-    let description = operation.get("description")?.as_str()?;
-    let (_, rest) = description.split_once("Requires the permission `")?;
-    let name = rest
-        .chars()
-        .take_while(|letter| letter.is_ascii_uppercase() || *letter == '_');
-    Some(name.collect())
 }

@@ -10,6 +10,8 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::suppression::SuppressionSource;
 use waypost_core::webhook::status::DeliveryStatus;
 
+use super::{id, operations};
+
 /// The additions to fields: `example` in most cases.
 const ADDITIONS: &str = include_str!("values.json");
 
@@ -38,27 +40,20 @@ pub(super) fn complete(document: &mut Value) {
     for (name, schema) in schemas.into_iter().flatten() {
         for_each_field(name, schema, &add);
     }
-    let paths = document["paths"].as_object_mut().into_iter().flatten();
-    for (_, operations) in paths {
-        for operation in operations.as_object_mut().into_iter().flatten() {
-            let id = operation.1["operationId"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
-            let parameters = operation
-                .1
-                .get_mut("parameters")
-                .and_then(Value::as_array_mut);
-            for parameter in parameters.into_iter().flatten() {
-                let name = parameter["name"].as_str().unwrap_or_default().to_owned();
-                let schema = &mut parameter["schema"];
-                add(&id, &name, schema);
-                // A parameter cannot be null.
-                if let Some(schema) = schema.as_object_mut() {
-                    schema.remove("nullable");
-                    if let Some(Value::Array(words)) = schema.get_mut("enum") {
-                        words.retain(|word| !word.is_null());
-                    }
+    for operation in operations(document) {
+        let id = id(operation).to_owned();
+        let parameters = operation
+            .get_mut("parameters")
+            .and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten() {
+            let name = parameter["name"].as_str().unwrap_or_default().to_owned();
+            let schema = &mut parameter["schema"];
+            add(&id, &name, schema);
+            // A parameter cannot be null.
+            if let Some(schema) = schema.as_object_mut() {
+                schema.remove("nullable");
+                if let Some(Value::Array(words)) = schema.get_mut("enum") {
+                    words.retain(|word| !word.is_null());
                 }
             }
         }

@@ -10,7 +10,7 @@ use poem::{IntoResponse, Request, RequestBody, Response};
 use poem_openapi::registry::{MetaParamIn, MetaSchemaRef};
 use poem_openapi::types::ToJSON;
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use waypost_core::idempotency::fingerprint::{self, BodyHash};
 use waypost_core::idempotency::{IdempotencyKey, KeyClaim, StoredAnswer};
 use waypost_core::issue::Issue;
@@ -150,7 +150,7 @@ pub(crate) fn replay(answer: StoredAnswer) -> Response {
 
 /// Describes the key and the header of a replayed response in the document, for every
 /// operation that takes a key.
-pub(crate) fn document(operation: &mut Value) {
+pub(crate) fn document(operation: &mut Map<String, Value>) {
     let parameters = operation
         .get_mut("parameters")
         .and_then(Value::as_array_mut);

@@ -2,18 +2,17 @@
 //! has a fixed time and must then keep a minimum rate.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::stream;
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::BoxBody;
-use hyper::body::{Body, Frame, SizeHint};
-use poem::Request;
-use tokio::time::{Instant, Sleep, sleep_until};
+use hyper::body::Body as _;
+use poem::{Body, Request};
+use tokio::time::{Instant, timeout_at};
 
 /// How long a body may take.
 #[derive(Debug, Clone, Copy)]
@@ -57,8 +56,8 @@ struct Timed {
     has_ended: Arc<AtomicBool>,
     inner: BoxBody<Bytes, io::Error>,
     received: u64,
+    /// When the first read began.
     begun: Option<Instant>,
-    deadline: Pin<Box<Sleep>>,
 }
 
 /// The request, with a body that fails if it is too slow. The time starts with the first
@@ -76,55 +75,36 @@ pub(super) fn timed(mut request: Request, timeout: BodyTimeout) -> (Request, Unr
             inner,
             received: 0,
             begun: None,
-            deadline: Box::pin(sleep_until(Instant::now())),
         };
-        request.set_body(poem::Body::from(timed.boxed()));
+        let bytes = stream::try_unfold(timed, Timed::next);
+        request.set_body(Body::from_bytes_stream(bytes));
     }
     (request, rest)
 }
 
-impl Body for Timed {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let this = &mut *self;
-        if this.begun.is_none() {
-            let now = Instant::now();
-            this.begun = Some(now);
-            let deadline = this.timeout.deadline(now, 0);
-            this.deadline.as_mut().reset(deadline);
+impl Timed {
+    /// The next bytes of the body; `None` at its end.
+    async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let deadline = self.timeout.deadline(begun, self.received);
+        // `timeout_at` asks for the frame first, so a steady trickle of bytes would hide the
+        // deadline from it.
+        let frame = if Instant::now() < deadline {
+            timeout_at(deadline, self.inner.frame()).await.ok()
+        } else {
+            None
+        };
+        let too_slow = || io::Error::new(io::ErrorKind::TimedOut, "it arrived too slowly");
+        let frame = frame.ok_or_else(too_slow)?.transpose()?;
+        if frame.is_none() || self.inner.is_end_stream() {
+            self.has_ended.store(true, Ordering::Relaxed);
         }
-        // Checked before each frame, so that a steady trickle of bytes cannot hide the
-        // deadline.
-        if this.deadline.as_mut().poll(context).is_ready() {
-            let too_slow = io::Error::new(io::ErrorKind::TimedOut, "it arrived too slowly");
-            return Poll::Ready(Some(Err(too_slow)));
-        }
-        let frame = ready!(Pin::new(&mut this.inner).poll_frame(context));
-        if frame.is_none() || this.inner.is_end_stream() {
-            this.has_ended.store(true, Ordering::Relaxed);
-        }
-        let bytes = frame
-            .as_ref()
-            .and_then(|frame| frame.as_ref().ok()?.data_ref());
-        if let (Some(begun), Some(bytes)) = (this.begun, bytes) {
-            this.received += bytes.len() as u64;
-            let deadline = this.timeout.deadline(begun, this.received);
-            this.deadline.as_mut().reset(deadline);
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        // Nobody reads trailers: they become no bytes.
+        let bytes = frame.map(|frame| frame.into_data().unwrap_or_default());
+        Ok(bytes.map(|bytes| {
+            self.received += bytes.len() as u64;
+            (bytes, self)
+        }))
     }
 }
 

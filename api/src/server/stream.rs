@@ -9,8 +9,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use http_body_util::combinators::BoxBody;
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::Body;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -61,44 +62,22 @@ impl ConnectionProgress {
 }
 
 impl RequestGuard {
-    /// Wraps the body of the response. The request ends when the body is sent.
-    pub(super) fn until_sent(self, body: BoxBody<Bytes, io::Error>) -> ResponseBody {
-        ResponseBody {
-            body,
-            _served: self,
-        }
+    /// The body of the response. The request ends when it is sent: it holds the guard in the
+    /// closure of an adapter that changes nothing.
+    pub(super) fn until_sent(
+        self,
+        body: BoxBody<Bytes, io::Error>,
+    ) -> impl Body<Data = Bytes, Error = io::Error> {
+        body.map_err(move |error| {
+            let _held = &self;
+            error
+        })
     }
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.0.ended.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// The body of a response.
-pub(super) struct ResponseBody {
-    body: BoxBody<Bytes, io::Error>,
-    _served: RequestGuard,
-}
-
-impl Body for ResponseBody {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -24,7 +24,8 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::time::Moment;
 use crate::fields::{self, PageLimit, PageNumber, Whole};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::Requires;
+use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created, stored_answer};
 use crate::request::path_id::PathId;
@@ -211,13 +212,13 @@ impl ApiKeysApi {
     #[oai(path = "/v1/api-keys", method = "get", operation_id = "list_api_keys")]
     async fn list_api_keys(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
         /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
     ) -> Result<Json<Paged<ApiKeyView>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let page = read_page(page.0, limit.0, &mut issues).ok_or(Failure::Invalid(issues))?;
         let doing = "list API keys";
@@ -239,13 +240,13 @@ impl ApiKeysApi {
     )]
     async fn create_api_key(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateApiKeyRequest, OTHER_BYTES_MAX>,
     ) -> Result<KeyCreated, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
@@ -297,11 +298,11 @@ impl ApiKeysApi {
     )]
     async fn get_api_key(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         /// The id of the API key.
         id: Path<PathId>,
     ) -> KeyAnswer {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: ApiKeyId = id.0.of(KEY)?;
         let doing = "show an API key";
         let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
@@ -323,13 +324,13 @@ impl ApiKeysApi {
     )]
     async fn update_api_key(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the API key.
         id: Path<PathId>,
         body: JsonBody<UpdateApiKeyRequest, OTHER_BYTES_MAX>,
     ) -> KeyAnswer {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: ApiKeyId = id.0.of(KEY)?;
         let mut issues = Vec::new();
         let request = body.take(&mut issues)?;
@@ -361,12 +362,12 @@ impl ApiKeysApi {
     )]
     async fn revoke_api_key(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the API key.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: ApiKeyId = id.0.of(KEY)?;
         let keys = &self.context.keys;
         keys.revoke(caller.key(), caller.origin(), id).await?;
@@ -384,7 +385,7 @@ impl ApiKeysApi {
     )]
     async fn rotate_api_key(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the API key.
         id: Path<PathId>,
@@ -393,7 +394,7 @@ impl ApiKeysApi {
         key: KeyHeader,
         body: JsonBody<RotateApiKeyRequest, OTHER_BYTES_MAX, true>,
     ) -> Result<Json<Data<ApiKeyWithSecret>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: ApiKeyId = id.0.of(KEY)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);

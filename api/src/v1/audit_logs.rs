@@ -10,7 +10,6 @@ use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::audit::AuditEntry;
 use waypost_core::audit::store::{self, EntryFilter};
-use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::ids::OrganizationId;
 use waypost_core::issue::Issue;
@@ -19,7 +18,8 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::time::{End, Moment};
 use crate::fields::{self, Id, PageLimit, PageNumber};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::Requires;
+use crate::middleware::permission;
 use crate::request::query::Query;
 use crate::response::{Nullable, Paged, Pagination, Time, read_page};
 use crate::v1::Section;
@@ -145,7 +145,7 @@ impl AuditLogsApi {
     )]
     async fn list_audit_logs(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
         /// The number of items per page.
@@ -163,7 +163,7 @@ impl AuditLogsApi {
         /// Only entries before this time. A date without a time includes that whole day.
         to: Query<Validated<Option<End>>>,
     ) -> Result<Json<Paged<AuditLogEntry>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let page = read_page(page.0, limit.0, &mut issues);
         let action = action.0.take("action", &mut issues).flatten();

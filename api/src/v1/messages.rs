@@ -6,7 +6,6 @@ use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::{Object, OpenApi};
 use uuid::Uuid;
-use waypost_core::auth::Permission;
 use waypost_core::db;
 use waypost_core::event::{self, Event};
 use waypost_core::ids::{MessageId, OrganizationId};
@@ -16,7 +15,8 @@ use waypost_core::message::{AttemptItem, MessageItem, MessageStatus, RecipientIt
 use crate::context::Context;
 use crate::error::{Failure, MESSAGE};
 use crate::fields::{PageLimit, PageNumber, SearchText};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::Requires;
+use crate::middleware::permission;
 use crate::request::path_id::PathId;
 use crate::request::query::Query;
 use crate::response::{Data, Nullable, Paged, Pagination, Time, read_page};
@@ -214,7 +214,7 @@ impl MessagesApi {
     #[oai(path = "/v1/messages", method = "get", operation_id = "list_messages")]
     async fn list_messages(
         &self,
-        caller: Caller,
+        caller: Requires<permission::MetricsRead>,
         /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
         /// The number of items per page.
@@ -225,7 +225,7 @@ impl MessagesApi {
         /// distinguished.
         search: Query<Validated<Option<SearchText>>>,
     ) -> Result<Json<Paged<MessageSummary>>, Failure> {
-        caller.require(Permission::MetricsRead)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let page = read_page(page.0, limit.0, &mut issues);
         let status = status.0.take("status", &mut issues);
@@ -257,12 +257,12 @@ impl MessagesApi {
     )]
     async fn get_message(
         &self,
-        caller: Caller,
+        caller: Requires<permission::MetricsRead>,
 
         /// The id of the message.
         id: Path<PathId>,
     ) -> Result<Json<Data<MessageDetail>>, Failure> {
-        caller.require(Permission::MetricsRead)?;
+        let caller = caller.authorize()?;
         let id: MessageId = id.0.of(MESSAGE)?;
         self.show(caller.organization_id(), id).await
     }
@@ -280,12 +280,12 @@ impl MessagesApi {
     )]
     async fn retry_message(
         &self,
-        caller: Caller,
+        caller: Requires<permission::Send>,
 
         /// The id of the message.
         id: Path<PathId>,
     ) -> Result<Json<Data<MessageDetail>>, Failure> {
-        caller.require(Permission::Send)?;
+        let caller = caller.authorize()?;
         let id: MessageId = id.0.of(MESSAGE)?;
         let organization_id = caller.organization_id();
         let retrier = &self.context.retrier;
@@ -304,7 +304,7 @@ impl MessagesApi {
     )]
     async fn list_message_recipients(
         &self,
-        caller: Caller,
+        caller: Requires<permission::MetricsRead>,
 
         /// The id of the message.
         id: Path<PathId>,
@@ -313,7 +313,7 @@ impl MessagesApi {
         /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
     ) -> Result<Json<Paged<RecipientDetail>>, Failure> {
-        caller.require(Permission::MetricsRead)?;
+        let caller = caller.authorize()?;
         let id: MessageId = id.0.of(MESSAGE)?;
         let mut issues = Vec::new();
         let page = read_page(page.0, limit.0, &mut issues).ok_or(Failure::Invalid(issues))?;

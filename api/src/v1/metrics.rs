@@ -5,7 +5,6 @@ use std::sync::Arc;
 use chrono::NaiveDateTime;
 use poem_openapi::payload::Json;
 use poem_openapi::{Object, OpenApi};
-use waypost_core::auth::Permission;
 use waypost_core::clock::Timestamp;
 use waypost_core::db::OrFault;
 use waypost_core::issue::Issue;
@@ -17,7 +16,8 @@ use waypost_core::metrics::{
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::time::{End, Moment};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::Requires;
+use crate::middleware::permission;
 use crate::request::query::Query;
 use crate::response::Time;
 use crate::v1::Section;
@@ -203,7 +203,7 @@ impl MetricsApi {
     #[oai(path = "/v1/metrics", method = "get", operation_id = "get_metrics")]
     async fn get_metrics(
         &self,
-        caller: Caller,
+        caller: Requires<permission::MetricsRead>,
         /// The start of the period. The default is 30 days ago.
         from: OptionalStart,
         /// The end of the period. The default is now. A date without a time includes that
@@ -212,7 +212,7 @@ impl MetricsApi {
         /// The length of a bucket. The default is `day`.
         granularity: Query<Validated<Option<Granularity>>>,
     ) -> Result<Json<MetricsSeries>, Failure> {
-        caller.require(Permission::MetricsRead)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let period = self.read_period(from, to, &mut issues);
         let granularity = granularity.0.take("granularity", &mut issues);
@@ -252,7 +252,7 @@ impl MetricsApi {
     )]
     async fn get_metrics_breakdown(
         &self,
-        caller: Caller,
+        caller: Requires<permission::MetricsRead>,
         /// The start of the period. The default is 30 days ago.
         from: OptionalStart,
         /// The end of the period. The default is now. A date without a time includes that
@@ -262,7 +262,7 @@ impl MetricsApi {
         #[oai(name = "groupBy")]
         group_by: Query<Validated<Option<GroupBy>>>,
     ) -> Result<Json<MetricsBreakdown>, Failure> {
-        caller.require(Permission::MetricsRead)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let period = self.read_period(from, to, &mut issues);
         let group_by = group_by.0.take("groupBy", &mut issues);
@@ -294,14 +294,14 @@ impl MetricsApi {
     )]
     async fn get_metrics_summary(
         &self,
-        caller: Caller,
+        caller: Requires<permission::MetricsRead>,
         /// The start of the period. The default is 30 days ago.
         from: OptionalStart,
         /// The end of the period. The default is now. A date without a time includes that
         /// whole day.
         to: OptionalEnd,
     ) -> Result<Json<MetricsSummary>, Failure> {
-        caller.require(Permission::MetricsRead)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let Some(period) = self.read_period(from, to, &mut issues) else {
             return Err(Failure::Invalid(issues));

@@ -9,7 +9,6 @@ use poem_openapi::types::Any;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::Value;
 use uuid::Uuid;
-use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{DomainId, ProviderAccountId};
@@ -23,7 +22,8 @@ use waypost_core::provider_account::{DomainRecord, ProviderAccount};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{schema, string};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::{Caller, Requires};
+use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created};
 use crate::request::path_id::PathId;
@@ -133,12 +133,12 @@ impl ProviderManagementApi {
     )]
     async fn register_event_webhook(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
 
         /// The id of the provider account.
         id: Path<PathId>,
     ) -> Result<Json<Data<EventWebhookResult>>, Failure> {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let id: ProviderAccountId = id.0.of(ACCOUNT)?;
         let accounts = &self.context.accounts;
         let EventWebhook {
@@ -167,12 +167,12 @@ impl ProviderManagementApi {
     )]
     async fn list_provider_domains(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersRead>,
 
         /// The id of the provider account.
         id: Path<PathId>,
     ) -> Result<Json<Data<Vec<DomainVerification>>>, Failure> {
-        caller.require(Permission::ProvidersRead)?;
+        let caller = caller.authorize()?;
         let account = self.find(&caller, &id.0).await?;
         let mut connection = self.context.pool.acquire().await.or_fault("list domains")?;
         let domains =
@@ -194,7 +194,7 @@ impl ProviderManagementApi {
     )]
     async fn create_provider_domain(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
 
         /// The id of the provider account.
         id: Path<PathId>,
@@ -203,7 +203,7 @@ impl ProviderManagementApi {
         key: KeyHeader,
         body: JsonBody<CreateProviderDomainRequest, OTHER_BYTES_MAX>,
     ) -> Result<DomainCreated, Failure> {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let account_id: ProviderAccountId = id.0.of(ACCOUNT)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
@@ -238,7 +238,7 @@ impl ProviderManagementApi {
     )]
     async fn verify_provider_domain(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
 
         /// The id of the provider account.
         id: Path<PathId>,
@@ -246,7 +246,7 @@ impl ProviderManagementApi {
         #[oai(name = "domainId")]
         domain_id: Path<PathId>,
     ) -> Result<Json<Data<DomainVerification>>, Failure> {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let id: ProviderAccountId = id.0.of(ACCOUNT)?;
         let domain_id: DomainId = domain_id.0.of(DOMAIN)?;
         let accounts = &self.context.accounts;
@@ -270,7 +270,7 @@ impl ProviderManagementApi {
     )]
     async fn delete_provider_domain(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
 
         /// The id of the provider account.
         id: Path<PathId>,
@@ -278,7 +278,7 @@ impl ProviderManagementApi {
         #[oai(name = "domainId")]
         domain_id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let id: ProviderAccountId = id.0.of(ACCOUNT)?;
         let domain_id: DomainId = domain_id.0.of(DOMAIN)?;
         let accounts = &self.context.accounts;

@@ -7,7 +7,6 @@ use poem_openapi::payload::Json;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::account_limiter::{AccountLimits, CONCURRENCY_MAX, RATE_PER_SECOND_MAX};
-use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::ProviderAccountId;
@@ -24,7 +23,8 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::Whole;
 use crate::fields::provider::{CredentialsObject, EventSecretsObject};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::{Caller, Requires};
+use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created};
 use crate::request::path_id::PathId;
@@ -205,9 +205,9 @@ impl ProvidersApi {
     )]
     async fn list_providers(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersRead>,
     ) -> Result<Json<Data<Vec<ProviderAccountView>>>, Failure> {
-        caller.require(Permission::ProvidersRead)?;
+        let caller = caller.authorize()?;
         let mut connection = self
             .context
             .pool
@@ -235,13 +235,13 @@ impl ProvidersApi {
     )]
     async fn create_provider(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<ConnectProviderRequest, OTHER_BYTES_MAX>,
     ) -> Result<ProviderConnected, Failure> {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
@@ -307,11 +307,11 @@ impl ProvidersApi {
     )]
     async fn get_provider(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersRead>,
         /// The id of the provider account.
         id: Path<PathId>,
     ) -> ProviderAnswer {
-        caller.require(Permission::ProvidersRead)?;
+        let caller = caller.authorize()?;
         let account = self.find(&caller, &id.0).await?;
         Ok(Json(Data {
             data: self.view(account),
@@ -328,13 +328,13 @@ impl ProvidersApi {
     )]
     async fn update_provider(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
 
         /// The id of the provider account.
         id: Path<PathId>,
         body: JsonBody<UpdateProviderRequest, OTHER_BYTES_MAX>,
     ) -> ProviderAnswer {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let account = self.find(&caller, &id.0).await?;
         let mut issues = Vec::new();
         let request = body.take(&mut issues)?;
@@ -395,12 +395,12 @@ impl ProvidersApi {
     )]
     async fn delete_provider(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
 
         /// The id of the provider account.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let id: ProviderAccountId = id.0.of(ACCOUNT)?;
         self.context
             .accounts
@@ -421,12 +421,12 @@ impl ProvidersApi {
     )]
     async fn validate_provider(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
 
         /// The id of the provider account.
         id: Path<PathId>,
     ) -> Result<Json<ValidationResult>, Failure> {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let id: ProviderAccountId = id.0.of(ACCOUNT)?;
         let (valid, kind) = self
             .context

@@ -9,7 +9,6 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::address::Mailbox;
-use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{ProviderAccountId, RoutingRuleId};
@@ -26,7 +25,8 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::content::Tags;
 use crate::fields::{self, Id, Whole};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::{Caller, Requires};
+use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created};
 use crate::request::path_id::PathId;
@@ -321,9 +321,9 @@ impl RoutingRulesApi {
     )]
     async fn list_routing_rules(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersRead>,
     ) -> Result<Json<Data<Vec<RoutingRuleView>>>, Failure> {
-        caller.require(Permission::ProvidersRead)?;
+        let caller = caller.authorize()?;
         let doing = "list routing rules";
         let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
         let rules = store::list(&mut connection, caller.organization_id()).await?;
@@ -341,13 +341,13 @@ impl RoutingRulesApi {
     )]
     async fn create_routing_rule(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateRoutingRuleRequest, OTHER_BYTES_MAX>,
     ) -> Result<RuleCreated, Failure> {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
@@ -382,11 +382,11 @@ impl RoutingRulesApi {
     )]
     async fn get_routing_rule(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersRead>,
         /// The id of the routing rule.
         id: Path<PathId>,
     ) -> RuleAnswer {
-        caller.require(Permission::ProvidersRead)?;
+        let caller = caller.authorize()?;
         let id: RoutingRuleId = id.0.of(RULE)?;
         let doing = "show a routing rule";
         let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
@@ -406,13 +406,13 @@ impl RoutingRulesApi {
     )]
     async fn update_routing_rule(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
 
         /// The id of the routing rule.
         id: Path<PathId>,
         body: JsonBody<UpdateRoutingRuleRequest, OTHER_BYTES_MAX>,
     ) -> RuleAnswer {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let id: RoutingRuleId = id.0.of(RULE)?;
         let mut issues = Vec::new();
         let request = body.take(&mut issues)?;
@@ -434,12 +434,12 @@ impl RoutingRulesApi {
     )]
     async fn delete_routing_rule(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersWrite>,
 
         /// The id of the routing rule.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
-        caller.require(Permission::ProvidersWrite)?;
+        let caller = caller.authorize()?;
         let id: RoutingRuleId = id.0.of(RULE)?;
         let rules = &self.context.rules;
         rules
@@ -459,10 +459,10 @@ impl RoutingRulesApi {
     )]
     async fn resolve_route(
         &self,
-        caller: Caller,
+        caller: Requires<permission::ProvidersRead>,
         body: JsonBody<ResolveRouteRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<RouteResolution>>, Failure> {
-        caller.require(Permission::ProvidersRead)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let request = body.take(&mut issues)?;
         let from = request.from.take("from", &mut issues);

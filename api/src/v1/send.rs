@@ -11,7 +11,6 @@ use uuid::Uuid;
 use waypost_core::acceptance::draft::{Draft, METADATA_BYTES_MAX, TemplateUse};
 use waypost_core::acceptance::{AcceptRefusal, Acceptance, Answered, Receipt};
 use waypost_core::address::Mailbox;
-use waypost_core::auth::Permission;
 use waypost_core::fault::FaultKind;
 use waypost_core::idempotency::batch::IdempotentBatch;
 use waypost_core::idempotency::fingerprint::{self, BodyHash};
@@ -26,7 +25,8 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::Id;
 use crate::fields::content::{BodyText, JsonObject, Recipients, Tags, Variables};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::{Caller, Requires};
+use crate::middleware::permission;
 use crate::request::body::{BATCH_BYTES_MAX, JsonBody, SEND_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, SEND_PATH, stored_answer};
 use crate::response::Nullable;
@@ -371,13 +371,13 @@ impl SendApi {
     #[oai(path = "/v1/send", method = "post", operation_id = "send_message")]
     async fn send_message(
         &self,
-        caller: Caller,
+        caller: Requires<permission::Send>,
         /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<SendMessageRequest, SEND_BYTES_MAX>,
     ) -> Result<Accepted, Failure> {
-        caller.require(Permission::Send)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
@@ -406,13 +406,13 @@ impl SendApi {
     )]
     async fn send_message_batch(
         &self,
-        caller: Caller,
+        caller: Requires<permission::Send>,
         /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<SendBatchRequest, BATCH_BYTES_MAX>,
     ) -> Result<Json<SendBatchResponse>, Failure> {
-        caller.require(Permission::Send)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;

@@ -6,7 +6,6 @@ use poem_openapi::payload::Json;
 use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::{Object, OpenApi};
 use serde_json::Value;
-use waypost_core::auth::Permission;
 use waypost_core::config::RETENTION_DAYS_MAX;
 use waypost_core::db::OrFault;
 use waypost_core::issue::Issue;
@@ -19,7 +18,8 @@ use waypost_core::suppression::feedback::SOFT_BOUNCES_MAX;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Whole};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::Requires;
+use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::response::{Data, Nullable};
 use crate::v1::Section;
@@ -165,8 +165,11 @@ impl SettingsApi {
     ///
     /// Requires the permission `SETTINGS_WRITE`.
     #[oai(path = "/v1/settings", method = "get", operation_id = "get_settings")]
-    async fn get_settings(&self, caller: Caller) -> Result<Json<Data<Settings>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+    async fn get_settings(
+        &self,
+        caller: Requires<permission::SettingsWrite>,
+    ) -> Result<Json<Data<Settings>>, Failure> {
+        let caller = caller.authorize()?;
         let doing = "show the settings";
         let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
         let settings = store::find_settings(&mut connection, caller.organization_id())
@@ -189,10 +192,10 @@ impl SettingsApi {
     )]
     async fn update_settings(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         body: JsonBody<UpdateSettingsRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<Settings>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let request = body.take(&mut issues)?;
         let wanted = self.check(request, issues).map_err(Failure::Invalid)?;

@@ -7,7 +7,6 @@ use poem_openapi::payload::Json;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::address::EmailAddress;
-use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{SuppressionId, UnsubscribeGroupId};
@@ -19,7 +18,8 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::content::Addresses;
 use crate::fields::{PageLimit, PageNumber};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::Requires;
+use crate::middleware::permission;
 use crate::request::body::{IMPORT_BYTES_MAX, JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created, stored_answer};
 use crate::request::path_id::PathId;
@@ -127,7 +127,7 @@ impl SuppressionsApi {
     )]
     async fn list_suppressions(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
         /// The number of items per page.
@@ -138,7 +138,7 @@ impl SuppressionsApi {
         #[oai(name = "groupId")]
         group_id: Query<Validated<Option<UnsubscribeGroupId>>>,
     ) -> Result<Json<Paged<SuppressionView>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let page = read_page(page.0, limit.0, &mut issues);
         let source = source.0.take("source", &mut issues);
@@ -174,13 +174,13 @@ impl SuppressionsApi {
     )]
     async fn create_suppression(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateSuppressionRequest, OTHER_BYTES_MAX>,
     ) -> Result<SuppressionCreated, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
@@ -229,13 +229,13 @@ impl SuppressionsApi {
     )]
     async fn import_suppressions(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<ImportSuppressionsRequest, IMPORT_BYTES_MAX>,
     ) -> Result<Json<Data<ImportResult>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
@@ -279,12 +279,12 @@ impl SuppressionsApi {
     )]
     async fn delete_suppression(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the suppression.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: SuppressionId = id.0.of(SUPPRESSION)?;
         self.context
             .suppressions

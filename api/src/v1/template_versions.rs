@@ -8,7 +8,6 @@ use poem_openapi::types::Any;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::Value;
 use uuid::Uuid;
-use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{TemplateId, TemplateVersionId};
@@ -19,7 +18,8 @@ use crate::context::Context;
 use crate::error::{Failure, TEMPLATE, VERSION};
 use crate::fields::Id;
 use crate::fields::content::{JsonObject, SourceText, Variables};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::{Caller, Requires};
+use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created};
 use crate::request::path_id::PathId;
@@ -193,7 +193,7 @@ impl TemplateVersionsApi {
     )]
     async fn create_template_version(
         &self,
-        caller: Caller,
+        caller: Requires<permission::TemplatesWrite>,
 
         /// The id of the template.
         id: Path<PathId>,
@@ -202,7 +202,7 @@ impl TemplateVersionsApi {
         key: KeyHeader,
         body: JsonBody<CreateTemplateVersionRequest, VERSION_BYTES_MAX>,
     ) -> Result<CreatedVersion, Failure> {
-        caller.require(Permission::TemplatesWrite)?;
+        let caller = caller.authorize()?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
@@ -246,12 +246,12 @@ impl TemplateVersionsApi {
     )]
     async fn list_template_versions(
         &self,
-        caller: Caller,
+        caller: Requires<permission::TemplatesRead>,
 
         /// The id of the template.
         id: Path<PathId>,
     ) -> Result<Json<TemplateVersionList>, Failure> {
-        caller.require(Permission::TemplatesRead)?;
+        let caller = caller.authorize()?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         let templates = &self.context.templates;
         let (template, versions) = templates.versions(caller.organization_id(), id).await?;
@@ -274,7 +274,7 @@ impl TemplateVersionsApi {
     )]
     async fn get_template_version(
         &self,
-        caller: Caller,
+        caller: Requires<permission::TemplatesRead>,
 
         /// The id of the template.
         id: Path<PathId>,
@@ -282,7 +282,7 @@ impl TemplateVersionsApi {
         #[oai(name = "versionId")]
         version_id: Path<PathId>,
     ) -> Result<Json<Data<TemplateVersionView>>, Failure> {
-        caller.require(Permission::TemplatesRead)?;
+        let caller = caller.authorize()?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         let version_id: TemplateVersionId = version_id.0.of(VERSION)?;
         let organization_id = caller.organization_id();
@@ -310,13 +310,13 @@ impl TemplateVersionsApi {
     )]
     async fn preview_template(
         &self,
-        caller: Caller,
+        caller: Requires<permission::TemplatesRead>,
 
         /// The id of the template.
         id: Path<PathId>,
         body: JsonBody<PreviewTemplateRequest, OTHER_BYTES_MAX, true>,
     ) -> Result<Json<TemplatePreview>, Failure> {
-        caller.require(Permission::TemplatesRead)?;
+        let caller = caller.authorize()?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         self.require_template(&caller, id).await?;
         let mut issues = Vec::new();
@@ -350,7 +350,7 @@ impl TemplateVersionsApi {
     )]
     async fn rollback_template(
         &self,
-        caller: Caller,
+        caller: Requires<permission::TemplatesWrite>,
 
         /// The id of the template.
         id: Path<PathId>,
@@ -358,7 +358,7 @@ impl TemplateVersionsApi {
         #[oai(name = "versionId")]
         version_id: Path<PathId>,
     ) -> Result<Json<Data<RolledBack>>, Failure> {
-        caller.require(Permission::TemplatesWrite)?;
+        let caller = caller.authorize()?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         let version_id: TemplateVersionId = version_id.0.of(VERSION)?;
         let templates = &self.context.templates;

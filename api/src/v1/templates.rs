@@ -7,7 +7,6 @@ use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
-use waypost_core::auth::Permission;
 use waypost_core::db::{self, OrFault};
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::TemplateId;
@@ -18,7 +17,8 @@ use crate::context::Context;
 use crate::error::{Failure, TEMPLATE};
 use crate::fields::content::TemplateTags;
 use crate::fields::{PageLimit, PageNumber};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::{Caller, Requires};
+use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created};
 use crate::request::path_id::PathId;
@@ -115,13 +115,13 @@ impl TemplatesApi {
     )]
     async fn list_templates(
         &self,
-        caller: Caller,
+        caller: Requires<permission::TemplatesRead>,
         /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
         /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
     ) -> Result<Json<Paged<TemplateView>>, Failure> {
-        caller.require(Permission::TemplatesRead)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let page = read_page(page.0, limit.0, &mut issues).ok_or(Failure::Invalid(issues))?;
         let mut connection = db::snapshot(&self.context.pool, "list templates").await?;
@@ -143,13 +143,13 @@ impl TemplatesApi {
     )]
     async fn create_template(
         &self,
-        caller: Caller,
+        caller: Requires<permission::TemplatesWrite>,
         /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateTemplateRequest, OTHER_BYTES_MAX>,
     ) -> Result<CreatedTemplate, Failure> {
-        caller.require(Permission::TemplatesWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
@@ -189,12 +189,12 @@ impl TemplatesApi {
     )]
     async fn get_template(
         &self,
-        caller: Caller,
+        caller: Requires<permission::TemplatesRead>,
 
         /// The id of the template.
         id: Path<PathId>,
     ) -> Result<Json<Data<TemplateDetail>>, Failure> {
-        caller.require(Permission::TemplatesRead)?;
+        let caller = caller.authorize()?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         let organization_id = caller.organization_id();
         let mut connection = db::snapshot(&self.context.pool, "show a template").await?;
@@ -225,13 +225,13 @@ impl TemplatesApi {
     )]
     async fn update_template(
         &self,
-        caller: Caller,
+        caller: Requires<permission::TemplatesWrite>,
 
         /// The id of the template.
         id: Path<PathId>,
         body: JsonBody<UpdateTemplateRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<TemplateView>>, Failure> {
-        caller.require(Permission::TemplatesWrite)?;
+        let caller = caller.authorize()?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         self.require_template(&caller, id).await?;
         let mut issues = Vec::new();
@@ -267,12 +267,12 @@ impl TemplatesApi {
     )]
     async fn delete_template(
         &self,
-        caller: Caller,
+        caller: Requires<permission::TemplatesWrite>,
 
         /// The id of the template.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
-        caller.require(Permission::TemplatesWrite)?;
+        let caller = caller.authorize()?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         self.context
             .templates

@@ -6,7 +6,6 @@ use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
-use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::UnsubscribeGroupId;
@@ -15,7 +14,8 @@ use waypost_core::unsubscribe::{GroupChange, NewGroup, UnsubscribeGroup, store};
 
 use crate::context::Context;
 use crate::error::Failure;
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::{Caller, Requires};
+use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created};
 use crate::request::path_id::PathId;
@@ -99,9 +99,9 @@ impl UnsubscribeGroupsApi {
     )]
     async fn list_unsubscribe_groups(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
     ) -> Result<Json<Data<Vec<UnsubscribeGroupView>>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut connection = self
             .context
             .pool
@@ -123,13 +123,13 @@ impl UnsubscribeGroupsApi {
     )]
     async fn create_unsubscribe_group(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
     ) -> Result<GroupCreated, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
@@ -175,13 +175,13 @@ impl UnsubscribeGroupsApi {
     )]
     async fn update_unsubscribe_group(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the unsubscribe group.
         id: Path<PathId>,
         body: JsonBody<UpdateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<UnsubscribeGroupView>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: UnsubscribeGroupId = id.0.of(GROUP)?;
         self.require_group(&caller, id).await?;
         let mut issues = Vec::new();
@@ -215,12 +215,12 @@ impl UnsubscribeGroupsApi {
     )]
     async fn delete_unsubscribe_group(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the unsubscribe group.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: UnsubscribeGroupId = id.0.of(GROUP)?;
         self.context
             .groups

@@ -7,7 +7,6 @@ use poem_openapi::payload::Json;
 use poem_openapi::{Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::address::AddressHash;
-use waypost_core::auth::Permission;
 use waypost_core::clock::delta;
 use waypost_core::ids::{WebhookDeliveryId, WebhookEndpointId};
 use waypost_core::issue::Issue;
@@ -20,7 +19,8 @@ use crate::context::Context;
 use crate::error::{DELIVERY, Failure};
 use crate::fields::time::{End, Moment};
 use crate::fields::{PageLimit, PageNumber};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::Requires;
+use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::path_id::PathId;
 use crate::request::query::Query;
@@ -149,7 +149,7 @@ impl WebhookDeliveriesApi {
     )]
     async fn list_webhook_deliveries(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the webhook endpoint.
         id: Path<PathId>,
@@ -160,7 +160,7 @@ impl WebhookDeliveriesApi {
         /// Only deliveries with this status.
         status: Query<Validated<Option<DeliveryStatus>>>,
     ) -> Result<Json<Paged<WebhookDelivery>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let mut issues = Vec::new();
         let page = read_page(page.0, limit.0, &mut issues);
@@ -190,7 +190,7 @@ impl WebhookDeliveriesApi {
     )]
     async fn replay_webhook_delivery(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the webhook endpoint.
         id: Path<PathId>,
@@ -198,7 +198,7 @@ impl WebhookDeliveriesApi {
         #[oai(name = "deliveryId")]
         delivery_id: Path<PathId>,
     ) -> Result<Json<Data<WebhookDelivery>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let delivery_id: WebhookDeliveryId = delivery_id.0.of(DELIVERY)?;
         let endpoints = &self.context.webhook_endpoints;
@@ -222,13 +222,13 @@ impl WebhookDeliveriesApi {
     )]
     async fn replay_webhook_endpoint(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the webhook endpoint.
         id: Path<PathId>,
         body: JsonBody<ReplayWebhooksRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<ReplayResult>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let endpoints = &self.context.webhook_endpoints;
         endpoints.find(caller.organization_id(), id).await?;

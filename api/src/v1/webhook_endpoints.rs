@@ -10,7 +10,6 @@ use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::Value;
 use uuid::Uuid;
-use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::event::EventType;
 use waypost_core::idempotency::single::Idempotent;
@@ -27,7 +26,8 @@ use waypost_core::webhook::url::WebhookUrl;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Whole};
-use crate::middleware::auth::Caller;
+use crate::middleware::auth::{Caller, Requires};
+use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created, stored_answer};
 use crate::request::path_id::PathId;
@@ -213,9 +213,9 @@ impl WebhookEndpointsApi {
     )]
     async fn list_webhook_endpoints(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
     ) -> Result<Json<Data<Vec<EndpointView>>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut connection = self
             .context
             .pool
@@ -239,13 +239,13 @@ impl WebhookEndpointsApi {
     )]
     async fn create_webhook_endpoint(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateWebhookEndpointRequest, OTHER_BYTES_MAX>,
     ) -> Result<EndpointCreated, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
@@ -291,11 +291,11 @@ impl WebhookEndpointsApi {
     )]
     async fn get_webhook_endpoint(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
         /// The id of the webhook endpoint.
         id: Path<PathId>,
     ) -> EndpointAnswer {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let endpoints = &self.context.webhook_endpoints;
         let endpoint = endpoints.find(caller.organization_id(), id).await?;
@@ -316,13 +316,13 @@ impl WebhookEndpointsApi {
     )]
     async fn update_webhook_endpoint(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the webhook endpoint.
         id: Path<PathId>,
         body: JsonBody<UpdateWebhookEndpointRequest, OTHER_BYTES_MAX>,
     ) -> EndpointAnswer {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let endpoints = &self.context.webhook_endpoints;
         // An endpoint that does not exist is not called.
@@ -360,12 +360,12 @@ impl WebhookEndpointsApi {
     )]
     async fn delete_webhook_endpoint(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the webhook endpoint.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let endpoints = &self.context.webhook_endpoints;
         endpoints
@@ -387,12 +387,12 @@ impl WebhookEndpointsApi {
     )]
     async fn test_webhook_endpoint(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the webhook endpoint.
         id: Path<PathId>,
     ) -> Result<Json<WebhookTestResult>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let endpoints = &self.context.webhook_endpoints;
         let outcome = endpoints.test(caller.organization_id(), id).await?;
@@ -413,7 +413,7 @@ impl WebhookEndpointsApi {
     )]
     async fn rotate_webhook_endpoint_secret(
         &self,
-        caller: Caller,
+        caller: Requires<permission::SettingsWrite>,
 
         /// The id of the webhook endpoint.
         id: Path<PathId>,
@@ -422,7 +422,7 @@ impl WebhookEndpointsApi {
         key: KeyHeader,
         body: JsonBody<RotateWebhookSecretRequest, OTHER_BYTES_MAX, true>,
     ) -> Result<Json<Data<WebhookEndpointWithSecret>>, Failure> {
-        caller.require(Permission::SettingsWrite)?;
+        let caller = caller.authorize()?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
