@@ -64,9 +64,9 @@ async fn a_delayed_job_runs_when_its_time_has_come() {
 }
 
 #[tokio::test]
-async fn a_failing_job_is_retried_and_then_dead_and_a_snooze_costs_no_attempt() {
+async fn a_failing_job_and_a_snoozed_one_run_again_until_they_are_done() {
     let settings = QueueSettings {
-        attempts_max: 3,
+        retry_failed_after: Duration::from_secs(60),
         ..fast()
     };
     let fixture = QueueFixture::shared_with("retry", settings);
@@ -75,49 +75,42 @@ async fn a_failing_job_is_retried_and_then_dead_and_a_snooze_costs_no_attempt() 
         let nth = runs.of(job.number);
         async move {
             match job.number {
-                1 => Err("refused by the test".into()),
+                1 if nth <= 3 => Err("refused by the test".into()),
                 // Without the panic's backtrace, which blocks the only thread for longer
                 // than a Redis command may take.
-                2 => std::panic::resume_unwind(Box::new("panicked for the test")),
+                2 if nth <= 3 => std::panic::resume_unwind(Box::new("panicked for the test")),
                 3 if nth <= 5 => Ok(JobEnd::Snooze(Duration::from_secs(60))),
-                4 => Ok(JobEnd::Dead {
-                    reason: "for good".to_owned(),
-                }),
-                5 if nth == 1 => Ok(JobEnd::Retry {
-                    after: Duration::from_secs(60),
-                    reason: "once".to_owned(),
-                }),
                 _ => Ok(JobEnd::Done),
             }
         }
     });
-    fixture.push(1..=5).await;
-    until("all have ended", async || {
-        fixture.clock.advance(TimeDelta::seconds(30));
+    fixture.push(1..=4).await;
+    until("three wait", async || {
         let depth = fixture.depth().await;
-        depth.dead == 3 && depth.waiting + depth.fetched + depth.delayed == 0
+        depth.delayed == 3 && depth.waiting + depth.fetched == 0
     })
     .await;
-    let counts: Vec<usize> = (1..=5).map(|number| fixture.runs.of(number)).collect();
-    assert_eq!(counts, [3, 3, 6, 1, 2]);
-    let mut reasons: Vec<_> = fixture.queue.dead(10).await.unwrap();
-    reasons.sort_by(|a, b| a.payload.cmp(&b.payload));
-    let reasons: Vec<_> = reasons.into_iter().map(|dead| dead.reason).collect();
-    assert!(reasons[0].ends_with("refused by the test"), "{reasons:?}");
-    assert!(reasons[1].contains("panicked for the test"), "{reasons:?}");
-    assert_eq!(reasons[2], "for good");
+    assert_eq!(fixture.runs.total(), 4, "none ran again before its time");
+    until("all are done", async || {
+        fixture.clock.advance(TimeDelta::seconds(30));
+        fixture.depth().await == Depth::default()
+    })
+    .await;
+    let counts: Vec<usize> = (1..=4).map(|number| fixture.runs.of(number)).collect();
+    assert_eq!(counts, [4, 4, 6, 1]);
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn a_job_that_cannot_be_decoded_is_kept_as_dead_and_the_worker_continues() {
+async fn an_entry_that_is_not_a_job_is_deleted_and_the_worker_continues() {
     let fixture = QueueFixture::shared("undecodable");
     let worker = fixture.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
     let key = fixture.stream();
     for (field, value) in [
-        ("j", "{\"number\":\"x\"}"),
-        ("j", "\u{1}"),
-        ("other", "thing"),
+        (&b"j"[..], &b"{\"number\":\"x\"}"[..]),
+        (b"j", b"\x01"),
+        (b"other", b"thing"),
+        (b"\xff", b"\xfe"),
     ] {
         let add = redis::cmd("XADD")
             .arg(&key)
@@ -131,17 +124,11 @@ async fn a_job_that_cannot_be_decoded_is_kept_as_dead_and_the_worker_continues()
     }
     fixture.push([7]).await;
     until("the good one has run", async || fixture.runs.of(7) == 1).await;
-    until("the bad ones are dead", async || {
-        fixture.depth().await
-            == Depth {
-                dead: 3,
-                ..Depth::default()
-            }
+    until("nothing is left", async || {
+        fixture.depth().await == Depth::default()
     })
     .await;
-    let dead = fixture.queue.dead(2).await.unwrap();
-    assert_eq!(dead.len(), 2);
-    assert!(dead.iter().any(|dead| dead.payload == "\u{1}"), "{dead:?}");
+    assert_eq!(fixture.runs.total(), 1);
     worker.stop().await;
 }
 
@@ -218,28 +205,6 @@ async fn a_job_longer_than_its_lease_runs_once() {
     for worker in workers {
         worker.stop().await;
     }
-}
-
-#[tokio::test]
-async fn a_job_that_kills_its_workers_ends_in_the_dead_list() {
-    let settings = QueueSettings {
-        deliveries_max: 2,
-        ..fast()
-    };
-    let fixture = QueueFixture::shared_with("killer", settings);
-    fixture.push([1]).await;
-    for round in 1..=2 {
-        let doomed = fixture.worker(&format!("doomed-{round}"), 1, 1, |_| async {
-            std::future::pending::<()>().await;
-            Ok(JobEnd::Done)
-        });
-        until("it has started", async || fixture.runs.of(1) == round).await;
-        doomed.kill();
-    }
-    let last = fixture.worker("last", 1, 1, |_| async { Ok(JobEnd::Done) });
-    until("it is dead", async || fixture.depth().await.dead == 1).await;
-    assert_eq!(fixture.runs.of(1), 2);
-    last.stop().await;
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Finished, Program, Refusal, TestApp, wait_until};
 
 /// A part of every password in these tests.
@@ -200,6 +201,8 @@ async fn an_unusable_redis_is_reported_in_one_sentence() {
     let finished = Program::Api.run(&["doctor"], &number).await;
     let parts = [strict.as_str(), "the number of the database in REDIS_URL"];
     assert_reported("another number", &finished, &parts);
+    app.connect(ProviderType::Sendgrid).await;
+    app.send_to("a@example.org").await;
     redis.refuse(Refusal::Password).await;
     for (url, parts) in [
         (
@@ -222,10 +225,15 @@ async fn an_unusable_redis_is_reported_in_one_sentence() {
         let variables = with(&app, "REDIS_URL", &url);
         let finished = Program::Api.run(&["doctor"], &variables).await;
         assert_reported(&url, &finished, &parts);
-        // Dead letters in Postgres are listed all the same, if the setting can be read.
-        let finished = Program::Api.run(&["jobs", "list"], &variables).await;
+        // Dead letters are retried all the same, if the setting can be read.
+        app.execute("UPDATE outbox SET losses = 5, dead_at = now(), dead_reason = 'a reason'")
+            .await;
+        let finished = Program::Api
+            .run(&["jobs", "retry", "--all"], &variables)
+            .await;
         assert_printed(&url, &finished, &parts);
     }
+    app.leave_work();
 }
 
 #[tokio::test]

@@ -1,5 +1,4 @@
-//! `waypost-api jobs` and `waypost-api workers`. Dead jobs are stored in Postgres. Redis
-//! has, in addition, entries that no worker could read, kept for inspection.
+//! `waypost-api jobs` and `waypost-api workers`. Dead jobs are stored in Postgres.
 
 use chrono::SecondsFormat;
 use clap::{Args, Subcommand};
@@ -13,19 +12,17 @@ use waypost_core::delivery::job::{SendJob, send_queue};
 use waypost_core::delivery::lease;
 use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, MessageId};
-use waypost_core::job_queue::{DeadJob, Queue};
+use waypost_core::job_queue::Queue;
 use waypost_core::redis::Redis;
 
 use super::CommandError;
 
 /// The most dead jobs that are printed.
 const DEAD_JOBS_MAX: i64 = 1_000;
-/// The most unreadable entries of Redis that are printed.
-const UNREADABLE_MAX: usize = 100;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JobsCommand {
-    /// List the dead jobs, and the entries in Redis that no worker could read.
+    /// List the dead jobs.
     List {
         /// Print JSON.
         #[arg(long)]
@@ -141,28 +138,11 @@ impl JobTools {
     async fn list(&self, as_json: bool) -> Result<(), CommandError> {
         let mut connection = self.pool.acquire().await.or_fault("reach Postgres")?;
         let dead_jobs = dead_letter::store::list(&mut connection, DEAD_JOBS_MAX).await?;
-        drop(connection);
-        let (unreadable, error) = match self.queue.dead(UNREADABLE_MAX).await {
-            Ok(unreadable) => (Some(unreadable), None),
-            Err(fault) => (None, Some(self.cause(&fault).await)),
-        };
         if as_json {
-            let unreadable: Option<Vec<Value>> =
-                unreadable.map(|entries| entries.iter().map(entry_json).collect());
             let dead_jobs: Vec<Value> = dead_jobs.iter().map(dead_job_json).collect();
-            println!(
-                "{:#}",
-                json!({ "deadJobs": dead_jobs, "unreadable": unreadable })
-            );
+            println!("{:#}", json!({ "deadJobs": dead_jobs }));
         } else {
             print!("{}", dead_jobs_table(dead_jobs));
-            if let Some(entries) = unreadable.filter(|entries| !entries.is_empty()) {
-                println!();
-                print!("{}", unreadable_table(entries));
-            }
-        }
-        if let Some(cause) = error {
-            eprintln!("cannot list the unreadable entries in Redis: {cause}");
         }
         Ok(())
     }
@@ -233,10 +213,6 @@ fn dead_job_json(chunk: &DeadLetter) -> Value {
     })
 }
 
-fn entry_json(entry: &DeadJob) -> Value {
-    json!({ "since": timestamp(entry.at), "reason": entry.reason, "payload": entry.payload })
-}
-
 fn dead_jobs_table(dead_jobs: Vec<DeadLetter>) -> String {
     let head = [
         "MESSAGE",
@@ -259,19 +235,6 @@ fn dead_jobs_table(dead_jobs: Vec<DeadLetter>) -> String {
         ]
     });
     super::table(head, rows)
-}
-
-fn unreadable_table(entries: Vec<DeadJob>) -> String {
-    let rows = entries
-        .into_iter()
-        .map(|entry| [timestamp(entry.at), entry.reason, printable(&entry.payload)]);
-    super::table(["SINCE", "REASON", "ENTRY IN REDIS"], rows)
-}
-
-/// Escapes control characters, which a terminal would obey: an entry may contain any
-/// bytes.
-fn printable(text: &str) -> String {
-    text.chars().flat_map(char::escape_debug).collect()
 }
 
 fn timestamp(moment: Timestamp) -> String {

@@ -29,8 +29,8 @@ impl Job for SendJob {
     }
 }
 
-/// The queue of [`SendJob`]s in Redis. Postgres decides when recipients are retried. The
-/// queue's own retries are for jobs that fail before that.
+/// The queue of [`SendJob`]s in Redis. Postgres decides when recipients are retried, and which
+/// jobs nobody takes any more. The queue itself repeats only jobs that fail before that.
 #[must_use]
 pub fn send_queue(redis: &Redis, clock: Clock) -> Queue<SendJob> {
     let settings = QueueSettings::default();

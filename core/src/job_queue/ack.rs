@@ -71,14 +71,7 @@ fn end_script<J: Job>(
         match outcome {
             JobOutcome::Done => {}
             JobOutcome::Return => queue.push_back(&mut script, entry),
-            JobOutcome::Later { after, attempts } => {
-                queue.delay(&mut script, entry, *attempts, *after);
-            }
-            JobOutcome::Dead { reason } => {
-                let name = queue.name();
-                tracing::warn!(queue = name, job.entry = %entry.id, "A job is dead: {reason}");
-                queue.dead_letter(&mut script, entry, reason);
-            }
+            JobOutcome::Later(after) => queue.delay(&mut script, entry, *after),
         }
         let (newest, ids) = gone.entry(entry.key).or_insert((entry.at_ms, Vec::new()));
         *newest = entry.at_ms.max(*newest);

@@ -31,17 +31,14 @@ local stream, counts, watermarks, backlog = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, quota = ARGV[1], tonumber(ARGV[2])
 
 -- Adds an entry to the stream. `moved_at` is set if the job comes from the backlog.
-local function add(call, name, job, at, tries, moved_at)
+local function add(call, name, job, at, moved_at)
     local id
-    if name ~= '' and tries == '0' and not moved_at then
-        id = call('XADD', stream, '*', 'j', job, 'at', at, 'l', name)
-    elseif name ~= '' and tries == '0' then
+    if name == '' then
+        id = call('XADD', stream, '*', 'j', job, 'at', moved_at or at)
+    elseif moved_at then
         id = call('XADD', stream, '*', 'j', job, 'at', at, 'l', name, 'in', moved_at)
     else
-        local entry = {'XADD', stream, '*', 'j', job, 'at', at, 'n', tries}
-        if name ~= '' then entry[#entry + 1] = 'l'; entry[#entry + 1] = name end
-        if moved_at then entry[#entry + 1] = 'in'; entry[#entry + 1] = moved_at end
-        id = call(unpack(entry))
+        id = call('XADD', stream, '*', 'j', job, 'at', at, 'l', name)
     end
     return type(id) == 'string'
 end
@@ -60,8 +57,8 @@ local function move_backlog(name, count, at)
     if free > 0 then waiting = redis.call('LRANGE', list, 0, free) end
     local moved, last = 0, nil
     for i = 1, math.min(#waiting, free) do
-        local pushed, tries, job = string.match(waiting[i], '^(%d+):(%d+):(.*)$')
-        if not add(redis.pcall, name, job, pushed, tries, now) then break end
+        local pushed, job = string.match(waiting[i], '^(%d+):(.*)$')
+        if not add(redis.pcall, name, job, pushed, now) then break end
         moved, last = i, pushed
     end
     if moved > 0 then redis.call('LTRIM', list, moved, -1) end
@@ -91,9 +88,9 @@ end
 local pushed = {}
 
 -- Adds a job to the stream, or to the end of its key's backlog.
-local function push(name, job, tries)
+local function push(name, job)
     if name == '' then
-        add(redis.call, name, job, now, tries)
+        add(redis.call, name, job, now)
         return
     end
     local key = pushed[name]
@@ -105,10 +102,10 @@ local function push(name, job, tries)
         pushed[name] = key
     end
     if not key.has_backlog and key.count + key.added < quota then
-        add(redis.call, name, job, now, tries)
+        add(redis.call, name, job, now)
         key.added = key.added + 1
     else
-        redis.call('RPUSH', backlog .. name, now .. ':' .. tries .. ':' .. job)
+        redis.call('RPUSH', backlog .. name, now .. ':' .. job)
         key.has_backlog = true
     end
 end
@@ -142,7 +139,7 @@ fn script(body: &str) -> Script {
 pub(super) static PUSH: LazyLock<Script> = LazyLock::new(|| {
     script(
         r"
-for i = 3, #ARGV, 2 do push(ARGV[i], ARGV[i + 1], '0') end
+for i = 3, #ARGV, 2 do push(ARGV[i], ARGV[i + 1]) end
 save_pushed()
 return 1",
     )
@@ -157,8 +154,7 @@ pub(super) static PROMOTE: LazyLock<Script> = LazyLock::new(|| {
 local due = redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', now, 'LIMIT', 0, ARGV[3])
 for _, member in ipairs(due) do
     local colon = string.find(member, ':', 1, true)
-    local tries, name = string.match(string.sub(member, 1, colon - 1), '^(%d+)/?(.*)$')
-    push(name, string.sub(member, colon + 1), tries)
+    push(string.sub(member, 1, colon - 1), string.sub(member, colon + 1))
     redis.call('ZREM', KEYS[5], member)
 end
 save_pushed()
@@ -166,11 +162,10 @@ return #due",
     )
 });
 
-/// Ends jobs. `KEYS` continues with the delayed and the dead jobs, `ARGV` with the group and
-/// the number of dead jobs to keep, then with what to do:
-/// - `again`, key, job, push time, tries: add the job to the stream again;
+/// Ends jobs. `KEYS` continues with the delayed jobs, `ARGV` with the group, then with what to
+/// do:
+/// - `again`, key, job, push time: add the job to the stream again;
 /// - `later`, member, due time: add it to the delayed jobs;
-/// - `dead`, entry: add it to the dead jobs;
 /// - `gone`, how many keys, for each its name, its newest push time and its number of ids,
 ///   then all ids: delete these entries from the stream. This comes last.
 ///
@@ -179,8 +174,7 @@ return #due",
 pub(super) static END: LazyLock<Script> = LazyLock::new(|| {
     script(
         r"
-local group, dead_max = ARGV[3], tonumber(ARGV[4])
-local i = 5
+local group, i = ARGV[3], 4
 while ARGV[i] do
     local what = ARGV[i]
     if what == 'gone' then
@@ -197,16 +191,12 @@ while ARGV[i] do
         break
     elseif what == 'again' then
         local name = ARGV[i + 1]
-        add(redis.call, name, ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], now)
+        add(redis.call, name, ARGV[i + 2], ARGV[i + 3], now)
         if name ~= '' then redis.call('HINCRBY', counts, name, 1) end
-        i = i + 5
-    elseif what == 'later' then
+        i = i + 4
+    else
         redis.call('ZADD', KEYS[5], 'LT', ARGV[i + 2], ARGV[i + 1])
         i = i + 3
-    else
-        redis.call('LPUSH', KEYS[6], ARGV[i + 1])
-        redis.call('LTRIM', KEYS[6], 0, dead_max - 1)
-        i = i + 2
     end
 end
 return 1",

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -14,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::connection::ReconnectingConnection;
 use super::fair_scheduler::FairScheduler;
-use super::{Capacity, FairnessKey, Job, JobEnd, Queue, QueueSettings};
+use super::{Capacity, FairnessKey, Job, JobEnd, Queue};
 
 /// The most jobs beyond `in_flight_max`, of keys that have their share of the slots. Enough
 /// for the quotas of many keys, since jobs of other keys come after them in the stream.
@@ -38,31 +37,14 @@ impl<J> Consumer<J> {
 
     /// Notes how a job ended, and decides what the queue does with it.
     pub(super) fn end(&self, id: EntryId, result: Result<JobEnd, String>) {
-        let settings = self.queue.settings();
-        let attempts = self.in_flight.attempts(id);
-        let (after, reason) = match result {
-            Ok(JobEnd::Done) => return self.in_flight.end(id, JobOutcome::Done),
-            Ok(JobEnd::Snooze(after)) => {
-                return self
-                    .in_flight
-                    .end(id, JobOutcome::Later { after, attempts });
-            }
-            Ok(JobEnd::Dead { reason }) => {
-                return self.in_flight.end(id, JobOutcome::Dead { reason });
-            }
-            Ok(JobEnd::Retry { after, reason }) => (after, reason),
+        let outcome = match result {
+            Ok(JobEnd::Done) => JobOutcome::Done,
+            Ok(JobEnd::Snooze(after)) => JobOutcome::Later(after),
             Err(reason) => {
                 let queue = self.queue.name();
                 crate::warn_seldom!(queue, job.entry = %id, "A job failed: {reason}");
-                (backoff(settings, attempts, id), reason)
+                JobOutcome::Later(self.queue.settings().retry_failed_after)
             }
-        };
-        let attempts = attempts.saturating_add(1);
-        let outcome = if attempts >= settings.attempts_max {
-            let reason = format!("failed {attempts} times, at last: {reason}");
-            JobOutcome::Dead { reason }
-        } else {
-            JobOutcome::Later { after, attempts }
         };
         self.in_flight.end(id, outcome);
     }
@@ -81,18 +63,6 @@ impl<J> Consumer<J> {
             );
         }
     }
-}
-
-/// Doubles from the first wait to the longest. The jitter (up to a quarter off) is computed
-/// from the entry's id, so that jobs that failed together are not retried together.
-fn backoff(settings: &QueueSettings, attempts: u32, id: EntryId) -> Duration {
-    let doubled = settings
-        .retry_first
-        .saturating_mul(2_u32.saturating_pow(attempts.min(31)));
-    let mut hasher = DefaultHasher::new();
-    (id, attempts).hash(&mut hasher);
-    let per_mille = u32::try_from(hasher.finish() % 250).unwrap_or(0);
-    doubled.min(settings.retry_longest) * (1000 - per_mille) / 1000
 }
 
 /// The id of a stream entry.
@@ -117,7 +87,6 @@ impl fmt::Display for EntryId {
 pub(super) struct StreamEntry {
     pub(super) id: EntryId,
     pub(super) payload: Vec<u8>,
-    pub(super) attempts: u32,
     /// The fairness key in whose count it is. `None` if it is in none.
     pub(super) key: Option<FairnessKey>,
     /// When it was pushed, in ms.
@@ -129,7 +98,6 @@ pub(super) struct StreamEntry {
 pub(super) struct Fetched<J> {
     pub(super) id: EntryId,
     pub(super) job: J,
-    pub(super) attempts: u32,
 }
 
 /// What the queue does with an entry.
@@ -138,13 +106,8 @@ pub(super) enum JobOutcome {
     Done,
     /// It was not started and goes back to the stream.
     Return,
-    Later {
-        after: Duration,
-        attempts: u32,
-    },
-    Dead {
-        reason: String,
-    },
+    /// It runs again after this wait.
+    Later(Duration),
 }
 
 #[derive(Debug)]
@@ -259,13 +222,13 @@ impl<J> InFlight<J> {
     {
         let mut state = self.state();
         for (entry, job) in jobs {
-            let (id, attempts) = (entry.id, entry.attempts);
+            let id = entry.id;
             state.held.insert(id, entry.into());
             if state.is_stopping {
                 state.ended.push((id, JobOutcome::Return));
             } else {
                 let key = job.fairness_key();
-                state.scheduler.wait(key, Fetched { id, job, attempts });
+                state.scheduler.wait(key, Fetched { id, job });
             }
         }
         if state.is_stopping {
@@ -278,11 +241,11 @@ impl<J> InFlight<J> {
         }
     }
 
-    /// Adds an entry that no worker can run, as dead.
-    pub(super) fn push_dead(&self, entry: StreamEntry, reason: String) {
+    /// Adds an entry that no worker can run, as done.
+    pub(super) fn push_unreadable(&self, entry: StreamEntry) {
         let id = entry.id;
         self.state().held.insert(id, entry.into());
-        self.end(id, JobOutcome::Dead { reason });
+        self.end(id, JobOutcome::Done);
     }
 
     /// The next job to start.
@@ -302,11 +265,6 @@ impl<J> InFlight<J> {
             self.capacity_changed.notify_one();
         }
         Poll::Ready(fetched)
-    }
-
-    fn attempts(&self, id: EntryId) -> u32 {
-        let state = self.state();
-        state.held.get(&id).map_or(0, |held| held.entry.attempts)
     }
 
     /// Notes that a job ended, and frees its slot. The worker needs no wake-up for that: it

@@ -1,7 +1,7 @@
 //! The job queue: apalis' `Backend` over Redis Streams.
 //!
 //! - A [`Queue`] is the producing side and the place to inspect: push, push for later,
-//!   depth, the oldest waiting job, the dead jobs.
+//!   depth, the oldest waiting job.
 //! - A [`StreamBackend`] is the consuming side that an apalis worker polls. Four tasks serve
 //!   it, each with its own connection: the *fetcher* (reads new jobs and takes over those of
 //!   dead consumers), the *acknowledger*, *maintenance* (leases, delayed jobs, dead
@@ -10,8 +10,8 @@
 //! - The [`AckLayer`] around the handler reports how each job ended.
 //!
 //! In Redis (6.2 or later) a queue is a stream with one consumer group, whose pending list
-//! is the lease; a sorted set of delayed jobs; a list of dead ones; and the keys of
-//! `fairness.rs`. All keys share a hash tag.
+//! is the lease; a sorted set of delayed jobs; and the keys of `fairness.rs`. All keys share
+//! a hash tag.
 //!
 //! Every job has a *fairness key*, its organization. The stream contains a limited number of
 //! jobs of each key, and a scheduler distributes the slots of the worker between keys
@@ -24,11 +24,17 @@
 //! reconnects and continues with what Redis then contains. An idle worker starts a job as
 //! soon as it is pushed.
 //!
+//! The relay could push what is due from the outbox; the delayed set stays because it needs no
+//! leader: a retry begins within half a second of its time even while another scheduler takes
+//! the lead (up to 15 s) or none runs.
+//!
 //! What it does not do: Redis may lose or repeat a job. Postgres is the truth, jobs carry
-//! ids and are harmless to repeat, and a relay pushes lost ones again. There are no results
-//! and no priorities, and the order of jobs is approximate even within a key. Leases,
-//! time-outs and ticks are real time and not [`Clock`](crate::clock::Clock) time, because
-//! Redis measures leases itself.
+//! ids and are harmless to repeat, and a relay pushes lost ones again. The queue gives up no
+//! job: Postgres counts the losses of each chunk and ends its jobs
+//! ([`dead_letter`](crate::delivery::dead_letter)). An entry that is not a job is logged and
+//! deleted. There are no results and no priorities, and the order of jobs is approximate even
+//! within a key. Leases, time-outs and ticks are real time and not
+//! [`Clock`](crate::clock::Clock) time, because Redis measures leases itself.
 
 mod ack;
 mod connection;
@@ -68,7 +74,7 @@ use uuid::Uuid;
 
 use crate::fault::error_chain;
 use in_flight::{Consumer, EntryId, Fetched};
-pub use store::{DeadJob, Depth, Queue, QueueWait};
+pub use store::{Depth, Queue, QueueWait};
 
 /// What can travel in a queue: small, cloneable, and readable as JSON.
 pub trait Job: Serialize + DeserializeOwned + Send + Sync + Clone + Unpin + 'static {
@@ -97,22 +103,14 @@ pub struct Capacity {
     pub in_flight_max: usize,
 }
 
-/// How a job ends. An error or a panic of the handler is a [`JobEnd::Retry`] after the
-/// queue's own backoff.
+/// How a job ends. An error or a panic of the handler is logged, and the job runs again after
+/// [`QueueSettings::retry_failed_after`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobEnd {
     /// It is done, or there was nothing left to do.
     Done,
-    /// It cannot run yet: run it again after this wait. Does not count as an attempt.
+    /// It cannot run yet: run it again after this wait.
     Snooze(Duration),
-    /// It failed: run it again after this wait, unless this was the last attempt.
-    Retry {
-        after: Duration,
-        /// For the log and the dead jobs.
-        reason: String,
-    },
-    /// It failed finally, and goes to the dead jobs.
-    Dead { reason: String },
 }
 
 /// The settings of a queue. All its workers should have the same.
@@ -130,16 +128,8 @@ pub struct QueueSettings {
     pub promote_every: Duration,
     /// The most delayed jobs that one call moves.
     pub promote_max: usize,
-    /// How often a job may be delivered without an end before it is dead.
-    pub deliveries_max: u32,
-    /// How often a job may end in [`JobEnd::Retry`] before it is dead.
-    pub attempts_max: u32,
-    /// The wait after a handler's first error. It doubles with every further one.
-    pub retry_first: Duration,
-    /// The longest wait after a handler's error.
-    pub retry_longest: Duration,
-    /// How many dead jobs are kept. The oldest are deleted first.
-    pub dead_max: usize,
+    /// After how long a job runs again whose handler failed.
+    pub retry_failed_after: Duration,
     /// The most jobs of one fairness key in the stream, fetched ones included. It limits how
     /// many jobs of another key a new job waits for, and how many jobs of a key all workers
     /// together can run.
@@ -161,11 +151,7 @@ impl Default for QueueSettings {
             answer_within: Duration::from_secs(2),
             promote_every: Duration::from_millis(500),
             promote_max: 500,
-            deliveries_max: 5,
-            attempts_max: 25,
-            retry_first: Duration::from_secs(1),
-            retry_longest: Duration::from_secs(300),
-            dead_max: 10_000,
+            retry_failed_after: Duration::from_secs(5),
             quota: 512,
             repair_every: Duration::from_secs(10),
             consumer_idle_max: Duration::from_secs(3_600),
@@ -250,10 +236,8 @@ impl<J: Job> Backend for StreamBackend<J> {
         _: &WorkerContext,
     ) -> Poll<Option<Result<Task<J>, Infallible>>> {
         self.consumer.in_flight.poll_next(cx).map(|fetched| {
-            let Fetched { id, job, attempts } = fetched;
-            let task = TaskBuilder::new(job)
-                .task_id(TaskId::from_string(id.to_string()))
-                .attempt(usize::try_from(attempts).unwrap_or(usize::MAX));
+            let Fetched { id, job } = fetched;
+            let task = TaskBuilder::new(job).task_id(TaskId::from_string(id.to_string()));
             Some(Ok(task.build()))
         })
     }

@@ -54,7 +54,7 @@ pub(super) static REMOVE_CONSUMERS: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Returns how many jobs are waiting, fetched, delayed and dead; when the first waiting entry
+/// Returns how many jobs are waiting, fetched and delayed; when the first waiting entry
 /// was added to the stream; and the keys with a backlog, each followed by its watermark. An
 /// acknowledged entry is deleted at once, so the entries that are not pending are waiting,
 /// and so are those of the backlogs.
@@ -83,15 +83,12 @@ pub(super) static INSPECT: LazyLock<Script> = LazyLock::new(|| {
             added_at = fields['in'] or fields['at'] or string.match(first[1], '^%d+')
         end
         local waiting = redis.call('XLEN', KEYS[1]) - pending
-        local watermarks = redis.call('HGETALL', KEYS[4])
+        local watermarks = redis.call('HGETALL', KEYS[3])
         for i = 1, #watermarks, 2 do
-            waiting = waiting + redis.call('LLEN', KEYS[5] .. watermarks[i])
+            waiting = waiting + redis.call('LLEN', KEYS[4] .. watermarks[i])
             watermarks[i + 1] = string.match(watermarks[i + 1], '^%d+')
         end
-        return {
-            waiting, pending,
-            redis.call('ZCARD', KEYS[2]), redis.call('LLEN', KEYS[3]), added_at, watermarks
-        }",
+        return {waiting, pending, redis.call('ZCARD', KEYS[2]), added_at, watermarks}",
     )
 });
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use deadpool_redis::Pool;
 use redis::{Client, Pipeline, Script, ScriptInvocation};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::connection::{ReconnectingConnection, RedisCall};
 use super::fairness::{END, PROMOTE, PUSH, REPAIR};
@@ -60,20 +60,18 @@ impl<J> std::fmt::Debug for QueueInner<J> {
 #[derive(Debug)]
 pub(super) struct QueueKeys {
     /// Jobs to run: a stream of entries with the fields `j` (the job), `at` (when it was
-    /// pushed, in ms), `l` (its fairness key), `n` (failed attempts, unless 0), and `in` (when
-    /// it was added to the stream, in ms, if it was in the backlog before).
+    /// pushed, in ms), `l` (its fairness key), and `in` (when it was added to the stream, in
+    /// ms, if that was not when it was pushed).
     pub(super) stream: String,
-    /// Delayed jobs: a sorted set of `<n>/<fairness key>:<job>` by the time due, in ms.
+    /// Delayed jobs: a sorted set of `<fairness key>:<job>` by the time due, in ms.
     delayed: String,
-    /// Dead jobs, the newest first.
-    dead: String,
     /// How many entries of each fairness key the stream contains: a hash.
     counts: String,
     /// The watermarks of keys with a backlog: a hash of times in ms. Once the backlog is
     /// empty, `/` and the push time of its last job follow.
     watermarks: String,
     /// The prefix of the backlogs' names; the fairness key follows. Their items are
-    /// `<pushed at, in ms>:<n>:<job>`.
+    /// `<pushed at, in ms>:<job>`.
     backlog: String,
     /// Exists for a while after the counts were repaired.
     repaired: String,
@@ -99,23 +97,6 @@ pub struct Depth {
     /// Fetched by a worker and not acknowledged.
     pub fetched: u64,
     pub delayed: u64,
-    pub dead: u64,
-}
-
-/// A job that will not run again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadJob {
-    pub at: Timestamp,
-    pub reason: String,
-    /// The job as it was in the stream, even if it cannot be decoded.
-    pub payload: String,
-}
-
-#[derive(Serialize, Deserialize)]
-struct DeadEntry {
-    at: i64,
-    reason: String,
-    payload: String,
 }
 
 impl<J: Job> Queue<J> {
@@ -143,7 +124,6 @@ impl<J: Job> Queue<J> {
             keys: QueueKeys {
                 stream: format!("{tag}:s"),
                 delayed: format!("{tag}:z"),
-                dead: format!("{tag}:dead"),
                 counts: format!("{tag}:n"),
                 watermarks: format!("{tag}:f"),
                 backlog: format!("{tag}:o:"),
@@ -185,7 +165,7 @@ impl<J: Job> Queue<J> {
         for jobs in jobs.chunks(PUSH_MAX) {
             let mut pipeline = Pipeline::with_capacity(jobs.len());
             for (job, at) in jobs {
-                let member = member(Some(job.fairness_key()), 0, &encode(job)?);
+                let member = member(Some(job.fairness_key()), &encode(job)?);
                 let add = pipeline.cmd("ZADD").arg(&self.0.keys.delayed);
                 add.arg("LT").arg(at.timestamp_millis()).arg(member);
                 add.ignore();
@@ -225,34 +205,6 @@ impl<J: Job> Queue<J> {
         Ok(self.inspect().await?.0)
     }
 
-    /// The latest dead jobs, the newest first.
-    ///
-    /// # Errors
-    ///
-    /// If Redis does not answer.
-    pub async fn dead(&self, limit: usize) -> Result<Vec<DeadJob>, Fault> {
-        let Some(last) = limit.checked_sub(1) else {
-            return Ok(Vec::new());
-        };
-        let mut connection = self.connection().await?;
-        let entries: Vec<Vec<u8>> = redis::cmd("LRANGE")
-            .arg(&self.0.keys.dead)
-            .arg(0)
-            .arg(last)
-            .query_async(&mut connection)
-            .await
-            .map_err(|error| Fault::unavailable("read the dead jobs", error))?;
-        let dead = entries.iter().filter_map(|entry| {
-            let entry: DeadEntry = serde_json::from_slice(entry).ok()?;
-            Some(DeadJob {
-                at: Timestamp::from_timestamp_millis(entry.at)?,
-                reason: entry.reason,
-                payload: entry.payload,
-            })
-        });
-        Ok(dead.collect())
-    }
-
     /// A consuming side. The name `consumer` must be unique among the running consumers of all
     /// processes.
     pub fn backend(&self, consumer: String, capacity: Capacity) -> StreamBackend<J> {
@@ -274,21 +226,19 @@ impl<J: Job> Queue<J> {
     async fn inspect(&self) -> Result<(Depth, QueueWait), Fault> {
         let keys = &self.0.keys;
         let mut connection = self.connection().await?;
-        let (waiting, fetched, delayed, dead, oldest, watermarks) = INSPECT
+        let (waiting, fetched, delayed, oldest, watermarks) = INSPECT
             .key(&keys.stream)
             .key(&keys.delayed)
-            .key(&keys.dead)
             .key(&keys.watermarks)
             .key(&keys.backlog)
             .arg(GROUP)
-            .invoke_async::<(i64, i64, u64, u64, Option<i64>, Vec<(String, i64)>)>(&mut connection)
+            .invoke_async::<(i64, i64, u64, Option<i64>, Vec<(String, i64)>)>(&mut connection)
             .await
             .map_err(|error| Fault::unavailable("inspect a queue", error))?;
         let depth = Depth {
             waiting: u64::try_from(waiting).unwrap_or(0),
             fetched: u64::try_from(fetched).unwrap_or(0),
             delayed,
-            dead,
         };
         let backlogged = watermarks.into_iter().filter_map(|(key, watermark)| {
             let key = FairnessKey(key.parse().ok()?);
@@ -351,43 +301,25 @@ impl<J> Queue<J> {
     pub(super) fn end(&self) -> ScriptInvocation<'static> {
         let keys = &self.0.keys;
         let mut script = self.fairness_script(&END);
-        script.key(&keys.delayed).key(&keys.dead);
-        script.arg(GROUP).arg(self.0.settings.dead_max);
+        script.key(&keys.delayed).arg(GROUP);
         script
     }
 
     pub(super) fn push_back(&self, script: &mut ScriptInvocation<'static>, entry: &StreamEntry) {
         script.arg("again").arg(key_text(entry.key));
         script.arg(&entry.payload).arg(entry.at_ms);
-        script.arg(entry.attempts);
     }
 
     pub(super) fn delay(
         &self,
         script: &mut ScriptInvocation<'static>,
         entry: &StreamEntry,
-        attempts: u32,
         after: Duration,
     ) {
         let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
         let due_ms = self.now_ms().saturating_add(after_ms);
-        let member = member(entry.key, attempts, &entry.payload);
+        let member = member(entry.key, &entry.payload);
         script.arg("later").arg(member).arg(due_ms);
-    }
-
-    pub(super) fn dead_letter(
-        &self,
-        script: &mut ScriptInvocation<'static>,
-        entry: &StreamEntry,
-        reason: &str,
-    ) {
-        let entry = DeadEntry {
-            at: self.now_ms(),
-            reason: reason.to_owned(),
-            payload: String::from_utf8_lossy(&entry.payload).into_owned(),
-        };
-        let entry = serde_json::to_vec(&entry).expect("two strings and a number are valid JSON");
-        script.arg("dead").arg(entry);
     }
 
     pub(super) fn create_group(&self) -> ScriptInvocation<'_> {
@@ -436,8 +368,8 @@ pub(super) fn key_text(key: Option<FairnessKey>) -> String {
     key.map(|key| key.to_string()).unwrap_or_default()
 }
 
-fn member(key: Option<FairnessKey>, attempts: u32, payload: &[u8]) -> Vec<u8> {
-    let mut member = format!("{attempts}/{}:", key_text(key)).into_bytes();
+fn member(key: Option<FairnessKey>, payload: &[u8]) -> Vec<u8> {
+    let mut member = format!("{}:", key_text(key)).into_bytes();
     member.extend_from_slice(payload);
     member
 }

@@ -132,8 +132,8 @@ impl SendHandler {
     }
 
     /// Runs one job; the caller holds a slot. The queue retries a job only if its chunk
-    /// could not be leased, is quarantined and has to wait, or if its handler panicked.
-    /// Otherwise Postgres knows when the chunk is due again.
+    /// could not be leased, or if its handler panicked. Otherwise Postgres knows when the
+    /// chunk is due again.
     pub(crate) async fn run_in_slot(&self, job: SendJob) -> Result<JobEnd, JobError> {
         let request = self.prediction.request(job).await;
         let chunk = match self.sending.store.lease(request).await {
@@ -151,9 +151,9 @@ impl SendHandler {
             Admission::Unrestricted | Admission::Isolated { .. } => {
                 Ok(self.send_catching_panics(chunk).await)
             }
-            Admission::Postponed(after) => {
+            Admission::Postponed => {
                 self.give_back(&chunk).await;
-                Ok(JobEnd::Snooze(after))
+                Ok(JobEnd::Done)
             }
         }
     }

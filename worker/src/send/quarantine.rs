@@ -28,8 +28,6 @@ use crate::worker_lease::WorkerLease;
 /// Quarantined chunks that may wait in this worker. Few, because their jobs keep slots.
 /// The others are given back and retried later.
 const WAITING_MAX: usize = 4;
-/// When a quarantined chunk is retried that could not be started.
-const POSTPONED_BY: Duration = Duration::from_secs(1);
 /// When a job is retried whose handler panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(2);
 /// The first and the longest wait between tries to give a chunk back while Postgres does
@@ -54,8 +52,8 @@ pub(crate) enum Admission<'a> {
     Unrestricted,
     /// Now. No other quarantined chunk is started until this is dropped.
     Isolated { _permit: SemaphorePermit<'a> },
-    /// Not now: the chunk is to be given back untried and retried after this wait.
-    Postponed(Duration),
+    /// Not now: the chunk is to be given back untried, which puts its job off.
+    Postponed,
 }
 
 impl Quarantine {
@@ -84,18 +82,18 @@ impl Quarantine {
             return Admission::Unrestricted;
         }
         let Ok(waiting) = self.waiting.try_acquire() else {
-            return Admission::Postponed(POSTPONED_BY);
+            return Admission::Postponed;
         };
         let Ok(permit) = self.isolated.acquire().await else {
-            return Admission::Postponed(POSTPONED_BY);
+            return Admission::Postponed;
         };
         drop(waiting);
         match self.record_start(chunk).await {
             Ok(true) => Admission::Isolated { _permit: permit },
-            Ok(false) => Admission::Postponed(POSTPONED_BY),
+            Ok(false) => Admission::Postponed,
             Err(fault) => {
                 warn_seldom!(cause = fault.chain(), "Cannot start a quarantined job");
-                Admission::Postponed(POSTPONED_BY)
+                Admission::Postponed
             }
         }
     }
@@ -143,10 +141,7 @@ impl Quarantine {
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(GIVE_BACK_RETRY_LONGEST);
         }
-        JobEnd::Retry {
-            after: AFTER_PANIC,
-            reason,
-        }
+        JobEnd::Snooze(AFTER_PANIC)
     }
 
     async fn give_back(
