@@ -8,7 +8,7 @@ use waypost_core::auth::{ApiKeys, Authenticator};
 use waypost_core::clock::Clock;
 use waypost_core::config::{ApiSettings, Settings};
 use waypost_core::crypto::seal::Sealer;
-use waypost_core::db::lifo_pool::WarmPool;
+use waypost_core::db::lifo_pool::LifoPool;
 use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
 use waypost_core::delivery::dispatch::Dispatcher;
@@ -97,20 +97,20 @@ impl Context {
             db::watched_routine_pool(&settings.database_url, lookup_connections, &liveness)?;
         let checks =
             db::watched_routine_pool(&settings.database_url, check_connections, &liveness)?;
-        let checks = WarmPool::watched(checks, liveness.clone());
+        let checks = LifoPool::watched(checks, liveness.clone());
         let recording =
             db::watched_routine_pool(&settings.database_url, recording_connections, &liveness)?;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
         let snapshots = SnapshotCache::new(lookups.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
         let filters = BloomFilters::start(pool.clone(), redis.clone(), ids.clone());
-        let known_groups = GroupCache::new(lookups.clone());
+        let group_cache = GroupCache::new(lookups.clone());
         let dispatcher = Dispatcher::start(send_queue(&redis, clock.clone()));
         let acceptor = Acceptor::start(AcceptorParts {
             pool: acceptance::pool(&settings.database_url, &liveness)?,
             reader: pool.clone(),
             templates: templates.clone(),
-            groups: known_groups.clone(),
+            groups: group_cache.clone(),
             checker: Checker::start(checks, filters.clone()),
             snapshots: snapshots.clone(),
             sealer: settings.sealer.clone(),
@@ -123,7 +123,7 @@ impl Context {
         let accounts = Accounts {
             pool: pool.clone(),
             sealer: settings.sealer.clone(),
-            shares: calls.clone(),
+            check_limiter: calls.clone(),
             transport: Transport::new(&TransportSettings {
                 call_timeout: settings.sending.call_timeout,
                 smtp: settings.smtp.clone(),
@@ -138,7 +138,7 @@ impl Context {
         let recorder = tracking_event::TrackingRecorder::start(pool.clone(), ids.clone());
         let groups = UnsubscribeGroups {
             pool: pool.clone(),
-            cache: known_groups,
+            cache: group_cache,
             clock: clock.clone(),
             ids: ids.clone(),
         };

@@ -12,7 +12,7 @@ use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 use waypost_core::address::AddressHash;
 use waypost_core::clock::Clock;
-use waypost_core::db::lifo_pool::WarmPool;
+use waypost_core::db::lifo_pool::LifoPool;
 use waypost_core::db::{self, PgPool};
 use waypost_core::ids::{Ids, OrganizationId};
 use waypost_core::redis::Redis;
@@ -65,7 +65,7 @@ impl SuppressionBench<'_> {
         let redis = redis.expect("the URL can be read");
         let ids = Ids::new(Clock::system());
         let filters = BloomFilters::start(self.pool(), redis.clone(), ids);
-        let checker = Checker::start(WarmPool::new(pool.clone()), filters.clone());
+        let checker = Checker::start(LifoPool::new(pool.clone()), filters.clone());
         let bytes = self.wait_for_filter(&checker, &redis).await;
         #[expect(clippy::cast_precision_loss, reason = "millions")]
         let bytes_each = bytes as f64 / self.count as f64;
@@ -249,7 +249,7 @@ impl SuppressionBench<'_> {
     async fn false_positive_rate(&self, filters: &BloomFilters) -> f64 {
         let before = self.index_scans().await;
         let pool = self.pool();
-        let checker = Checker::start(WarmPool::new(pool.clone()), filters.clone());
+        let checker = Checker::start(LifoPool::new(pool.clone()), filters.clone());
         for first in (0..UNSUPPRESSED).step_by(CHECK_BATCH as usize) {
             let hashes: Vec<AddressHash> = (first..first + CHECK_BATCH)
                 .map(|nth| unsuppressed(u64::MAX - nth))

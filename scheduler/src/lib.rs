@@ -174,7 +174,7 @@ fn accounts(settings: &Settings, clock: &Clock, pool: &PgPool) -> Result<Account
             call_timeout: settings.sending.call_timeout.min(DOMAIN_CHECK_TIMEOUT),
             ..TransportSettings::default()
         })?,
-        shares: TenantLimiter::of_calls(),
+        check_limiter: TenantLimiter::of_calls(),
         endpoints: ProviderHosts::from(settings.provider_base_urls.clone()),
         public_url: settings.links.public_url.clone(),
         snapshots: SnapshotCache::new(pool.clone()),

@@ -11,6 +11,7 @@
 
 mod limits;
 mod throttled;
+mod trials;
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -290,39 +291,6 @@ async fn failures_of_all_workers_count_together_and_refused_mail_does_not_count(
 }
 
 #[tokio::test]
-async fn one_call_over_all_workers_probes_a_half_open_breaker() {
-    let fixture = Fixture::new().await;
-    let (one, other) = fixture.workers();
-    one.fail(5).await;
-    other.until_rejected_by(RejectedBy::Circuit).await;
-    fixture.clock.advance(OPEN);
-    let probe = one.permit().await;
-    for worker in [&one, &other] {
-        assert_eq!(worker.rejected_by().await, Some(RejectedBy::Circuit));
-    }
-    // A probe that made no call is released; the next caller gets it.
-    drop(probe);
-    let probe = other.next_permit(NO_LIMITS).await;
-    assert_eq!(one.rejected_by().await, Some(RejectedBy::Circuit));
-    // A failed probe opens the breaker for longer.
-    probe.end(&unavailable());
-    let refusal = other.acquire(NO_LIMITS).await.unwrap_err();
-    assert!(refusal.wait >= Duration::from_secs(8), "{refusal:?}");
-    assert_eq!(one.rejected_by().await, Some(RejectedBy::Circuit));
-    fixture.clock.advance(OPEN);
-    assert_eq!(other.rejected_by().await, Some(RejectedBy::Circuit));
-    fixture.clock.advance(OPEN);
-    // A successful probe closes it for all.
-    one.next_permit(NO_LIMITS).await.end(&accepted());
-    for worker in [&one, &other] {
-        worker.until_all_admitted().await;
-    }
-    // Earlier failures no longer count.
-    one.fail(4).await;
-    assert_eq!(one.rejected_by().await, None);
-}
-
-#[tokio::test]
 async fn a_pause_that_a_provider_names_holds_for_all_workers() {
     let fixture = Fixture::new().await;
     let (one, other) = fixture.workers();
@@ -336,7 +304,7 @@ async fn a_pause_that_a_provider_names_holds_for_all_workers() {
     fixture.clock.advance(TimeDelta::seconds(9));
     assert_eq!(other.rejected_by().await, Some(RejectedBy::Pause));
     fixture.clock.advance(TimeDelta::seconds(1));
-    // After the pause no probe is needed; all workers continue at a lower rate.
+    // After the pause no trial is needed; all workers continue at a lower rate.
     for worker in [&one, &other] {
         let _first = worker.permit().await;
         assert_eq!(worker.rejected_by().await, Some(RejectedBy::Throttled));
@@ -345,7 +313,7 @@ async fn a_pause_that_a_provider_names_holds_for_all_workers() {
 }
 
 #[tokio::test]
-async fn an_account_that_cannot_send_is_rejected_for_all_until_a_probe_or_a_change_of_it() {
+async fn an_account_that_cannot_send_is_rejected_for_all_until_a_trial_or_a_change_of_it() {
     let fixture = Fixture::new().await;
     let (one, other) = fixture.workers();
     other.call(&accepted()).await;
@@ -443,14 +411,6 @@ async fn the_slots_of_a_killed_worker_expire() {
     let refusal = heir.acquire(limits).await.unwrap_err();
     assert_eq!(refusal.by, RejectedBy::Concurrency);
     drop(heir.next_permit(limits).await);
-
-    heir.fail(5).await;
-    doomed.until_rejected_by(RejectedBy::Circuit).await;
-    fixture.clock.advance(OPEN);
-    std::mem::forget(doomed.next_permit(NO_LIMITS).await);
-    assert_eq!(heir.rejected_by().await, Some(RejectedBy::Circuit));
-    heir.next_permit(NO_LIMITS).await.end(&accepted());
-    heir.until_all_admitted().await;
 }
 
 #[tokio::test]
@@ -515,9 +475,9 @@ async fn while_redis_is_unreachable_each_worker_limits_alone() {
     assert_eq!(one.rejected_by().await, Some(RejectedBy::Circuit));
     assert_eq!(other.rejected_by().await, None);
     fixture.clock.advance(OPEN);
-    let probe = one.permit().await;
+    let trial = one.permit().await;
     assert_eq!(one.rejected_by().await, Some(RejectedBy::Circuit));
-    probe.end(&unavailable());
+    trial.end(&unavailable());
 
     // Changes made meanwhile are written when Redis is back.
     fixture.server.resume().await;

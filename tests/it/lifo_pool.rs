@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::poll;
 use tokio::time::timeout;
-use waypost_core::db::lifo_pool::{Warm, WarmPool};
+use waypost_core::db::lifo_pool::{LifoConnection, LifoPool};
 use waypost_core::db::{self, PgConnection};
 use waypost_core::fault::Fault;
 use waypost_core::secret::Secret;
@@ -14,10 +14,10 @@ const DOING: &str = "try it";
 /// Shorter than the pool's own timeout.
 const SOON: Duration = Duration::from_secs(1);
 
-async fn warm_pool(connections: u32) -> (TestDatabase, WarmPool) {
+async fn lifo_pool(connections: u32) -> (TestDatabase, LifoPool) {
     let database = TestDatabase::create_empty().await;
     let pool = db::routine_pool(&Secret::from(database.url.clone()), connections).unwrap();
-    (database, WarmPool::new(pool))
+    (database, LifoPool::new(pool))
 }
 
 async fn soon<T>(work: impl Future<Output = Result<T, Fault>>) -> T {
@@ -25,7 +25,7 @@ async fn soon<T>(work: impl Future<Output = Result<T, Fault>>) -> T {
     done.expect("it does not have to wait").unwrap()
 }
 
-async fn acquire(pool: &WarmPool) -> Warm {
+async fn acquire(pool: &LifoPool) -> LifoConnection {
     soon(pool.acquire(DOING)).await
 }
 
@@ -39,7 +39,7 @@ async fn pid(connection: &mut PgConnection) -> i32 {
 
 #[tokio::test]
 async fn the_connection_that_was_used_last_is_used_next() {
-    let (database, pool) = warm_pool(3).await;
+    let (database, pool) = lifo_pool(3).await;
     let (mut first, mut second) = (acquire(&pool).await, acquire(&pool).await);
     let (one, two) = (pid(&mut first).await, pid(&mut second).await);
     second.keep();
@@ -56,7 +56,7 @@ async fn the_connection_that_was_used_last_is_used_next() {
 
 #[tokio::test]
 async fn a_waiting_caller_gets_the_connection_that_becomes_free() {
-    let (database, pool) = warm_pool(1).await;
+    let (database, pool) = lifo_pool(1).await;
     let only = acquire(&pool).await;
     let mut waiting = Box::pin(acquire(&pool));
     assert!(poll!(&mut waiting).is_pending());
@@ -82,7 +82,7 @@ async fn a_waiting_caller_gets_the_connection_that_becomes_free() {
 
 #[tokio::test]
 async fn a_connection_that_failed_is_not_kept() {
-    let (database, pool) = warm_pool(1).await;
+    let (database, pool) = lifo_pool(1).await;
     let mut connection = acquire(&pool).await;
     let ended = pid(&mut connection).await;
     let other = db::pool(&Secret::from(database.url.clone()), 1).unwrap();

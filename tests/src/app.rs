@@ -433,9 +433,9 @@ impl TestApp {
     /// # Panics
     /// If there is not exactly one.
     pub fn captured_once(&self, address: &str) -> Captured {
-        let mut copies = self.captured(address);
-        assert_eq!(copies.len(), 1, "copies for {address}");
-        copies.remove(0)
+        let mut messages = self.captured(address);
+        assert_eq!(messages.len(), 1, "messages for {address}");
+        messages.remove(0)
     }
 
     /// Stops the simulator: connections to the providers are refused. Its captured

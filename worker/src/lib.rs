@@ -149,7 +149,7 @@ fn accounts(
             smtp: settings.smtp.clone(),
             ..TransportSettings::default()
         })?,
-        shares: TenantLimiter::of_calls(),
+        check_limiter: TenantLimiter::of_calls(),
         endpoints: ProviderHosts::from(settings.provider_base_urls.clone()),
         public_url: settings.links.public_url.clone(),
         snapshots,

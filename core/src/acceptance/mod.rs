@@ -29,7 +29,7 @@ use tokio::sync::Semaphore;
 use crate::address::AddressHash;
 use crate::clock::Clock;
 use crate::crypto::seal::{Sealed, Sealer};
-use crate::db::lifo_pool::WarmPool;
+use crate::db::lifo_pool::LifoPool;
 use crate::db::liveness::Liveness;
 use crate::db::{self, PgPool};
 use crate::delivery::dispatch::Dispatcher;
@@ -87,7 +87,7 @@ pub struct Acceptor {
 pub struct AcceptorParts {
     /// Connections for acceptance alone ([`pool`]), so that no send waits for other
     /// statements.
-    pub pool: WarmPool,
+    pub pool: LifoPool,
     /// Connections for the rare statements: earlier requests with a key.
     pub reader: PgPool,
     pub templates: Templates,
@@ -107,9 +107,9 @@ pub struct AcceptorParts {
 ///
 /// # Errors
 /// A fault when the URL cannot be read.
-pub fn pool(url: &Secret, liveness: &Liveness) -> Result<WarmPool, Fault> {
+pub fn pool(url: &Secret, liveness: &Liveness) -> Result<LifoPool, Fault> {
     let pool = db::lock_timeout_pool(url, CONNECTIONS, LOCK_WAIT, liveness)?;
-    Ok(WarmPool::watched(pool, liveness.clone()))
+    Ok(LifoPool::watched(pool, liveness.clone()))
 }
 
 impl Acceptor {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::idempotency::{EarlierRequest, FlushOutcome, InsertEntry, InsertOutcome};
 use super::insert::{self, Inserted, NewMessage};
-use crate::db::lifo_pool::WarmPool;
+use crate::db::lifo_pool::LifoPool;
 use crate::db::{self, OrFault, PgConnection};
 use crate::delivery::dispatch::Dispatcher;
 use crate::fault::{Fault, FaultKind};
@@ -23,7 +23,7 @@ const LAST_WAIT_MS: u128 = 100;
 
 /// Inserts batches of entries.
 pub(super) struct InsertWriter {
-    pub(super) pool: WarmPool,
+    pub(super) pool: LifoPool,
     pub(super) dispatcher: Dispatcher,
     pub(super) relay_grace: Duration,
 }

@@ -20,11 +20,8 @@ use crate::ids::ProviderAccountId;
 const RECENT_USE: Duration = Duration::from_mins(1);
 /// An account unused for this long is dropped: longer than the longest pause.
 const UNUSED_MAX: Duration = Duration::from_mins(30);
-/// The wait of a call that is rejected because a probe is in flight.
-const PROBE_RETRY_WAIT: Duration = Duration::from_secs(1);
-/// How long another worker's probe is assumed to be in flight before Redis is asked
-/// again.
-const REMOTE_PROBE_TTL: Duration = Duration::from_millis(300);
+/// The wait of a call that is rejected because the trial is in flight.
+const TRIAL_RETRY_WAIT: Duration = Duration::from_secs(1);
 /// The most domains of one account with a throttle of their own.
 const DOMAIN_THROTTLES_MAX: usize = 1_000;
 
@@ -44,12 +41,15 @@ pub(super) struct AccountState {
     breaker: BreakerState,
     /// Whether this state is not yet written to Redis.
     is_unsynced: bool,
-    /// Whether the state was read from Redis.
+    /// Whether Redis was asked for the state.
     is_loaded: bool,
+    /// The state that Redis held when it was last read or written.
+    stored: Option<BreakerState>,
     window: SampleWindow,
     /// Samples that are not yet added to the counts in Redis.
     uncounted: SampleCounts,
-    probe: Probe,
+    /// Whether a call of this process is the trial.
+    has_trial: bool,
     /// Calls of this process that are in flight.
     in_flight: u32,
     /// The rate that the provider accepts.
@@ -66,30 +66,11 @@ pub(super) struct AccountState {
     last_used: Instant,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Probe {
-    /// No probe is in flight, as far as this process knows.
-    Idle,
-    /// A call of this process is the probe.
-    Local,
-    /// Another worker's call is the probe. Redis is not asked again before this time.
-    Remote(Instant),
-}
-
-/// Whether a call may start, as far as this process knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CallAdmission {
-    Admitted(CallStart),
-    /// The call may be the probe, unless another worker's call is.
-    Probe(CallStart, Cause),
-    Rejected(Rejected),
-}
-
 /// The state under which a call starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallStart {
-    /// The version of the breaker state.
-    pub(super) version: u64,
+    breaker: BreakerState,
+    is_trial: bool,
     /// [`Throttle::epoch`] of the account and of the recipient's domain.
     throttle_epochs: (u64, u64),
 }
@@ -100,8 +81,6 @@ pub(super) struct CallEnd<'a> {
     pub(super) start: CallStart,
     /// The recipient's domain, if the server may throttle domains separately.
     pub(super) domain: Option<&'a str>,
-    /// Whether the call was the probe.
-    pub(super) is_probe: bool,
     pub(super) sample: Sample,
 }
 
@@ -129,9 +108,10 @@ impl AccountStates {
                 breaker: BreakerState::default(),
                 is_unsynced: false,
                 is_loaded: false,
+                stored: None,
                 window: SampleWindow::default(),
                 uncounted: SampleCounts::default(),
-                probe: Probe::Idle,
+                has_trial: false,
                 in_flight: 0,
                 throttle: Throttle::default(),
                 domain_throttles: HashMap::new(),
@@ -147,52 +127,52 @@ impl AccountStates {
         state
     }
 
-    /// Takes over the state that Redis holds, if it is newer than the local one.
+    /// Takes over the state that Redis holds, unless this process has a change to write.
     pub(super) fn adopt(
         &mut self,
         account: ProviderAccountId,
-        breaker: Option<BreakerState>,
+        stored: Option<BreakerState>,
         now: Timestamp,
     ) {
         let Some(state) = self.accounts.get_mut(&account) else {
             return;
         };
         state.is_loaded = true;
-        let own = state.breaker;
-        let theirs = breaker.unwrap_or_default().clamped(now);
-        let is_clamped = breaker.is_some_and(|breaker| breaker.exceeds_max(now));
-        // A lower version in Redis means that Redis lost its data. An open breaker is
-        // then written again; a closed one follows the state in Redis.
-        let is_lost = theirs.version < own.version && !state.is_unsynced;
-        if is_lost && own.open_cause.is_some() {
+        if state.is_unsynced {
+            return;
+        }
+        let Some(stored) = stored else {
+            // Redis lost its data.
+            state.is_unsynced = state.breaker.is_open(now);
+            return;
+        };
+        // A state is taken over once: a clamped one would move with every read.
+        if state.stored.replace(stored) == Some(stored) {
+            return;
+        }
+        let theirs = stored.clamped(now);
+        if state.breaker.outlasts(&theirs, now) {
+            // Two workers opened the breaker at the same time.
             state.is_unsynced = true;
-        } else if theirs.version > own.version || is_lost {
+        } else {
             state.set(theirs, now);
-        } else if theirs.version == own.version {
-            // A clamped time would move with every read and never be over.
-            if !is_clamped || own.open_cause != theirs.open_cause {
-                state.breaker = theirs;
-            }
-            state.is_unsynced = false;
         }
     }
 
-    /// Marks a change as written to Redis and takes over the state that Redis returned.
-    pub(super) fn mark_written(
-        &mut self,
-        account: ProviderAccountId,
-        written: BreakerState,
-        counts: Option<BreakerState>,
-        now: Timestamp,
-    ) {
+    /// Marks a change as written to Redis.
+    pub(super) fn mark_written(&mut self, account: ProviderAccountId, written: BreakerState) {
         if let Some(state) = self.accounts.get_mut(&account) {
-            state.is_unsynced &= state.breaker.version != written.version;
+            state.is_unsynced &= state.breaker != written;
+            state.stored = Some(written);
         }
-        self.adopt(account, counts, now);
     }
 
-    /// The changes that are not yet written to Redis.
-    pub(super) fn unsynced(&self, now: Timestamp) -> Vec<Changed> {
+    /// The changes that are not yet written to Redis. An opening that ended meanwhile is
+    /// not written: the other workers may know better.
+    pub(super) fn unsynced(&mut self, now: Timestamp) -> Vec<Changed> {
+        for state in self.accounts.values_mut() {
+            state.is_unsynced &= state.breaker.open_cause.is_none() || state.breaker.is_open(now);
+        }
         let unsynced = self.accounts.iter().filter(|(_, state)| state.is_unsynced);
         unsynced
             .map(|(account, state)| (*account, state.breaker, state.breaker.ttl(now)))
@@ -207,8 +187,7 @@ impl AccountStates {
                 .retain(|_, state| state.in_flight > 0 || state.last_used.elapsed() < UNUSED_MAX);
         }
         let wanted = self.accounts.iter().filter(|(_, state)| {
-            !state.is_loaded
-                || (is_tick && (state.is_unsynced || state.last_used.elapsed() < RECENT_USE))
+            !state.is_loaded || (is_tick && state.last_used.elapsed() < RECENT_USE)
         });
         wanted.map(|(account, _)| *account).collect()
     }
@@ -219,12 +198,12 @@ impl AccountStates {
         account: ProviderAccountId,
         is_counted: bool,
         now: Timestamp,
-    ) -> Option<(ProviderAccountId, u64, SampleCounts)> {
+    ) -> Option<(ProviderAccountId, SampleCounts)> {
         let state = self.accounts.get_mut(&account)?;
         let counts = std::mem::take(&mut state.uncounted);
         let is_failing = is_counted || state.window.counts(now).failures > 0;
         let wanted = is_failing && counts != SampleCounts::default() && !state.is_unsynced;
-        wanted.then_some((account, state.breaker.version, counts))
+        wanted.then_some((account, counts))
     }
 
     /// Drops samples that could not be shared: they will be old when Redis is back.
@@ -234,11 +213,10 @@ impl AccountStates {
         }
     }
 
-    /// Opens the breaker if the counts of all workers, taken under this version, demand it.
+    /// Opens the breaker if the counts of all workers demand it.
     pub(super) fn trip_if_failing(
         &mut self,
         account: ProviderAccountId,
-        version: u64,
         sums: SampleCounts,
         now: Timestamp,
         fraction: f64,
@@ -248,7 +226,7 @@ impl AccountStates {
         };
         let breaker = state.breaker;
         let is_closed = breaker.phase(now) == BreakerPhase::Closed;
-        if sums.should_trip() && breaker.version == version && is_closed {
+        if sums.should_trip() && is_closed {
             state.transition(
                 account,
                 breaker.opened_by_failures(None, now, fraction),
@@ -259,12 +237,12 @@ impl AccountStates {
 }
 
 impl AccountState {
-    /// Whether the account's state was never read from Redis.
+    /// Whether Redis was never asked for the account's state.
     pub(super) fn is_new(&self) -> bool {
         !self.is_loaded
     }
 
-    /// Decides whether a call may start. A call that is not rejected must end with
+    /// Decides whether a call may start. A call that starts must end with
     /// [`AccountState::release`]. A higher `revision` than the breaker's closes it: the
     /// account was changed since.
     pub(super) fn admit(
@@ -272,32 +250,32 @@ impl AccountState {
         account: ProviderAccountId,
         (revision, domain): (u32, Option<&str>),
         now: Timestamp,
-    ) -> CallAdmission {
+    ) -> Result<CallStart, Rejected> {
         self.revision = self.revision.max(revision);
         if let Some(closed) = self.breaker.reset_by_revision(self.revision, now) {
             self.transition(account, closed, now);
         }
-        let admission = match self.breaker.phase(now) {
-            BreakerPhase::Closed => match self.take(domain) {
-                Ok(()) => CallAdmission::Admitted(self.start(domain)),
-                Err(rejected) => CallAdmission::Rejected(rejected),
-            },
-            BreakerPhase::Open(cause, wait) => CallAdmission::Rejected(Rejected {
-                by: cause.into(),
-                wait,
-            }),
-            BreakerPhase::HalfOpen(cause) => match self.probe {
-                Probe::Idle => self.start_probe(cause, domain),
-                Probe::Remote(until) if until <= Instant::now() => self.start_probe(cause, domain),
-                Probe::Local | Probe::Remote(_) => {
-                    CallAdmission::Rejected(rejected_by_probe(cause))
-                }
-            },
+        let rejected = |cause: Cause, wait| {
+            let by = cause.into();
+            Err(Rejected { by, wait })
         };
-        if !matches!(admission, CallAdmission::Rejected(_)) {
-            self.in_flight += 1;
-        }
-        admission
+        let is_trial = match self.breaker.phase(now) {
+            BreakerPhase::Closed => {
+                self.take(domain)?;
+                false
+            }
+            BreakerPhase::Open(cause, wait) => return rejected(cause, wait),
+            BreakerPhase::HalfOpen(cause) if self.has_trial => {
+                return rejected(cause, TRIAL_RETRY_WAIT);
+            }
+            BreakerPhase::HalfOpen(_) => true,
+        };
+        self.has_trial |= is_trial;
+        self.in_flight += 1;
+        Ok(CallStart {
+            is_trial,
+            ..self.start(domain)
+        })
     }
 
     /// Takes a token from the throttles of the account and of the domain.
@@ -324,28 +302,16 @@ impl AccountState {
         let domain_throttle = domain.and_then(|domain| self.domain_throttles.get(domain));
         let domain_epoch = domain_throttle.map_or(0, Throttle::epoch);
         CallStart {
-            version: self.breaker.version,
+            breaker: self.breaker,
+            is_trial: false,
             throttle_epochs: (self.throttle.epoch(), domain_epoch),
         }
     }
 
-    fn start_probe(&mut self, cause: Cause, domain: Option<&str>) -> CallAdmission {
-        self.probe = Probe::Local;
-        CallAdmission::Probe(self.start(domain), cause)
-    }
-
-    /// Ends a call. If it was the probe, another call may be the next one.
-    pub(super) fn release(&mut self, is_probe: bool) {
+    /// Ends a call. If it was the trial, another call may be the next one.
+    pub(super) fn release(&mut self, start: CallStart) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        if is_probe && self.probe == Probe::Local {
-            self.probe = Probe::Idle;
-        }
-    }
-
-    /// Records that another worker's call is the probe.
-    pub(super) fn set_remote_probe(&mut self, cause: Cause) -> Rejected {
-        self.probe = Probe::Remote(Instant::now() + REMOTE_PROBE_TTL);
-        rejected_by_probe(cause)
+        self.has_trial &= !start.is_trial;
     }
 
     /// Calls of this process that are in flight.
@@ -378,20 +344,15 @@ impl AccountState {
         now: Timestamp,
         fraction: f64,
     ) -> bool {
-        let CallEnd {
-            start,
-            is_probe,
-            sample,
-            ..
-        } = end;
+        let CallEnd { start, sample, .. } = end;
         self.adjust_rate(account, end);
         // A call that started before the last change says nothing about the state since.
-        let is_current = start.version == self.breaker.version;
+        let is_current = start.breaker == self.breaker;
         if !is_current && sample.is_unusable() {
             return false;
         }
-        if is_probe && is_current {
-            let next = self.breaker.after_probe(sample, now, fraction);
+        if start.is_trial && is_current {
+            let next = self.breaker.after_trial(sample, now, fraction);
             self.transition(account, next, now);
             return true;
         }
@@ -502,17 +463,10 @@ impl AccountState {
     }
 }
 
-fn rejected_by_probe(cause: Cause) -> Rejected {
-    Rejected {
-        by: cause.into(),
-        wait: PROBE_RETRY_WAIT,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use crate::clock::{Clock, delta};
 
     const ACCOUNT: &str = "00000000-0000-7000-8000-000000000001";
 
@@ -533,7 +487,6 @@ mod tests {
             let end = CallEnd {
                 start,
                 domain: None,
-                is_probe: false,
                 sample: named(seconds),
             };
             let changed = state.record(account, end, now, 0.5);
@@ -558,5 +511,55 @@ mod tests {
         while state.take(None).is_ok() {}
         let rejected = state.take(None).unwrap_err();
         assert!(rejected.wait <= second, "{rejected:?}");
+    }
+
+    #[test]
+    fn the_state_in_redis_replaces_the_own_one_unless_that_is_not_written_or_open_for_longer() {
+        let account: ProviderAccountId = ACCOUNT.parse().unwrap();
+        let now = Clock::system().now();
+        let mut states = AccountStates::default();
+        let opened = |seconds| {
+            let paused = BreakerState::default().after_call(named(seconds), false, now, 0.5);
+            paused.unwrap()
+        };
+        let is_unsynced = |states: &mut AccountStates| !states.unsynced(now).is_empty();
+        let (short, long) = (opened(20), opened(60));
+        states.state(account).transition(account, short, now);
+        states.adopt(account, Some(BreakerState::default()), now);
+        assert_eq!(states.state(account).breaker, short, "it is not written");
+        states.mark_written(account, short);
+        assert!(!is_unsynced(&mut states));
+        states.adopt(account, Some(long), now);
+        assert_eq!(states.state(account).breaker, long);
+        states.adopt(account, Some(short), now);
+        assert_eq!(states.state(account).breaker, long, "no pause is shortened");
+        assert!(is_unsynced(&mut states));
+        states.mark_written(account, long);
+        states.adopt(account, None, now);
+        assert!(is_unsynced(&mut states), "Redis lost it");
+        states.mark_written(account, long);
+        let closed = BreakerState::default().with_revision(1);
+        states.adopt(account, Some(closed), now);
+        assert_eq!(states.state(account).breaker, closed);
+        states.adopt(account, None, now);
+        assert!(!is_unsynced(&mut states), "it is closed");
+    }
+
+    #[test]
+    fn an_opening_that_ended_before_it_was_written_is_not_shared() {
+        let account: ProviderAccountId = ACCOUNT.parse().unwrap();
+        let now = Clock::system().now();
+        let mut states = AccountStates::default();
+        let state = states.state(account);
+        let opened = state.breaker.opened_by_failures(None, now, 0.5);
+        state.transition(account, opened, now);
+        assert_eq!(states.unsynced(now).len(), 1);
+        let later = now + delta(Duration::from_secs(7));
+        assert!(states.unsynced(later).is_empty());
+        let state = states.state(account);
+        let trial = state.admit(account, (0, None), later).unwrap();
+        assert!(state.admit(account, (0, None), later).is_err());
+        state.release(trial);
+        assert!(state.admit(account, (0, None), later).is_ok());
     }
 }

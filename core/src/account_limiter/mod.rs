@@ -9,15 +9,21 @@
 //! shares the state with the other workers through Redis.
 //!
 //! Promises: a call of an account that works and has no limits needs no Redis command. The
-//! other workers learn within 200 ms that a breaker opened or closed. A half-open breaker
-//! admits one call over all workers.
+//! other workers learn within 200 ms that a breaker opened or closed. When the wait of an
+//! open breaker is over, each worker makes one trial call. So N workers make at most N
+//! trial calls for each wait, and fewer if the first result comes before they call: it
+//! closes the breaker for all, or opens it for all and for longer. One trial over all
+//! workers would need a lock in Redis and would spare a failing provider a few calls.
+//!
+//! Redis holds the state that a worker wrote last, except that an opening never shortens
+//! another. If workers disagree for a moment, the provider gets a few calls more or less.
 //!
 //! While Redis is unreachable, every worker uses what it knew and what it observes itself,
 //! and takes its share of the limits. An account may then exceed its limits, and also for
 //! the length of a call after Redis went away or came back: a share is at least one call,
 //! so if there are more workers than calls allowed, each worker makes one; and calls in
 //! flight on other workers are not counted. No call is rejected because Redis is
-//! unreachable.
+//! unreachable. If Redis loses its data, the workers write open breakers again.
 
 mod account_states;
 mod circuit_breaker;
@@ -42,11 +48,11 @@ use crate::db::PgPool;
 use crate::ids::{Ids, ProviderAccountId};
 use crate::provider::outcome::SendOutcome;
 use crate::redis::Redis;
-use account_states::{AccountStates, CallAdmission, CallEnd, CallStart};
-use circuit_breaker::{Cause, Sample};
+use account_states::{AccountStates, CallEnd, CallStart};
+use circuit_breaker::Sample;
 use local::LocalRates;
 use rate::AccountRate;
-use shared::{HeldSlot, ProbeReply, RedisSlots, SlotReply};
+use shared::{HeldSlot, RedisSlots, SlotReply};
 
 /// The assumed duration of a call, to schedule those that wait for another to end.
 const TYPICAL_CALL: Duration = Duration::from_millis(200);
@@ -103,7 +109,7 @@ struct LimiterInner {
     states: Mutex<AccountStates>,
     shared: RedisSlots,
     local: LocalRates,
-    /// Slots and probes in Redis whose calls ended.
+    /// Slots in Redis whose calls ended.
     to_release: Mutex<Vec<HeldSlot>>,
     wakeup: Notify,
     /// Whether the sync task has more to do than to release slots.
@@ -153,7 +159,7 @@ impl AccountLimiter {
     }
 
     /// Acquires a permit for a call or rejects it at once. Makes a round trip to Redis only
-    /// if the account has limits or the call would be the probe.
+    /// if the account has limits.
     pub async fn acquire(&self, call: AccountCall<'_>) -> Acquired {
         let AccountCall {
             account,
@@ -162,7 +168,7 @@ impl AccountLimiter {
             ..
         } = call;
         let inner = &self.inner;
-        let admission = {
+        let admitted = {
             let mut states = inner.states();
             let state = states.state(account);
             if state.is_new() && !inner.shared.is_away() {
@@ -170,17 +176,9 @@ impl AccountLimiter {
             }
             state.admit(account, (call.revision, call.domain), inner.clock.now())
         };
-        let permit = match admission {
-            CallAdmission::Rejected(rejected) => return Acquired::Rejected(rejected),
-            CallAdmission::Admitted(start) => inner.permit(call, start),
-            CallAdmission::Probe(start, cause) => {
-                let mut permit = inner.permit(call, start);
-                permit.is_probe = true;
-                match inner.probe(permit, cause).await {
-                    Ok(permit) => permit,
-                    Err(rejected) => return Acquired::Rejected(rejected),
-                }
-            }
+        let permit = match admitted {
+            Ok(start) => inner.permit(call, start),
+            Err(rejected) => return Acquired::Rejected(rejected),
         };
         if let Some(concurrency_max) = process_calls_max
             && inner.states().state(account).in_flight() > concurrency_max
@@ -231,37 +229,8 @@ impl LimiterInner {
             account: call.account,
             domain: call.domain.map(str::to_owned),
             start,
-            is_probe: false,
             number,
             holds_slot: false,
-            holds_probe: false,
-        }
-    }
-
-    /// Asks Redis whether a call may be the probe. While Redis is unreachable, each worker
-    /// has a probe of its own.
-    async fn probe(&self, mut permit: Permit, cause: Cause) -> Result<Permit, Rejected> {
-        let (account, version, name) = (permit.account, permit.start.version, permit.name());
-        // Released even if the caller was cancelled or the reply comes late.
-        permit.holds_probe = !self.shared.is_away();
-        match self.shared.probe(account, version, &name).await {
-            Some(ProbeReply::Granted) | None => Ok(permit),
-            Some(ProbeReply::InFlight) => {
-                permit.holds_probe = false;
-                drop(permit);
-                Err(self.states().state(account).set_remote_probe(cause))
-            }
-            Some(ProbeReply::Outdated(breaker)) => {
-                permit.holds_probe = false;
-                drop(permit);
-                let now = self.clock.now();
-                self.states().adopt(account, Some(breaker), now);
-                // The next try is judged by the newer state.
-                Err(Rejected {
-                    by: cause.into(),
-                    wait: sync::TICK,
-                })
-            }
         }
     }
 
@@ -343,11 +312,11 @@ pub struct Rejected {
 /// Why a call is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectedBy {
-    /// Too many calls failed, or the one probe is in flight.
+    /// Too many calls failed, or the trial is in flight.
     Circuit,
     /// The provider named a pause.
     Pause,
-    /// The account itself cannot send, or the one probe is in flight.
+    /// The account itself cannot send, or the trial is in flight.
     Unusable,
     /// The provider throttles, and the rate that it accepts is used up.
     Throttled,
@@ -358,7 +327,7 @@ pub enum RejectedBy {
 }
 
 /// Permission for one call. A permit dropped without [`Permit::end`] counts as no call
-/// made; its slot and its probe are released either way.
+/// made; its slot is released either way.
 pub struct Permit {
     inner: Arc<LimiterInner>,
     account: ProviderAccountId,
@@ -366,12 +335,9 @@ pub struct Permit {
     domain: Option<String>,
     /// The state under which the call started.
     start: CallStart,
-    is_probe: bool,
     number: u64,
     /// Whether Redis may hold a slot for the call.
     holds_slot: bool,
-    /// Whether Redis may hold the probe for the call.
-    holds_probe: bool,
 }
 
 impl Permit {
@@ -381,7 +347,6 @@ impl Permit {
         let end = CallEnd {
             start: self.start,
             domain: self.domain.as_deref(),
-            is_probe: self.is_probe,
             sample: Sample::from(outcome),
         };
         let has_changed = {
@@ -404,18 +369,12 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let inner = &self.inner;
-        inner.states().state(self.account).release(self.is_probe);
-        if !self.holds_slot && !self.holds_probe {
-            return;
-        }
-        let mut to_release = inner.to_release();
+        inner.states().state(self.account).release(self.start);
         if self.holds_slot {
-            to_release.push(HeldSlot::Call(self.account, self.name()));
+            let (account, name) = (self.account, self.name());
+            inner.to_release().push(HeldSlot { account, name });
+            inner.wakeup.notify_one();
         }
-        if self.holds_probe {
-            to_release.push(HeldSlot::Probe(self.account, self.name()));
-        }
-        inner.wakeup.notify_one();
     }
 }
 

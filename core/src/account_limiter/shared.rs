@@ -51,72 +51,31 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(&format!("{GCRA}{take}"))
 });
 
-/// Lets one call probe an account (`KEYS[2]`, named `ARGV[2]`, for `ARGV[3]`
-/// milliseconds), unless the version of the breaker state (`KEYS[1]`) is above `ARGV[1]`.
-/// Returns whether the call is the probe, and the state.
-static PROBE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        r"
-        local stored = redis.call('GET', KEYS[1]) or ''
-        local version = tonumber(string.match(stored, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
-        if version > tonumber(ARGV[1]) then return {0, stored} end
-        local is_first = redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3])
-        return {is_first and 1 or 0, stored}",
-    )
-});
-
-/// Ends a probe (`KEYS[1]`) if `ARGV[1]` still names it.
-static END_PROBE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        r"
-        if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
-        return 0",
-    )
-});
-
-/// Stores a breaker state (`KEYS[1]`, `ARGV[2]`, for `ARGV[3]` milliseconds) unless the
-/// stored version is `ARGV[1]` or higher, and resets the counts (`KEYS[2]`). Returns the
-/// state that is stored afterwards.
-static CHANGE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        r"
-        local stored = redis.call('GET', KEYS[1]) or ''
-        local version = tonumber(string.match(stored, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
-        if version >= tonumber(ARGV[1]) then return stored end
-        redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-        redis.call('DEL', KEYS[2])
-        return ARGV[2]",
-    )
-});
-
-/// Adds `ARGV[2]` failures and `ARGV[3]` successes to the counts (`KEYS[2]`), in slots of
-/// `ARGV[4]` seconds of which `ARGV[5]` are kept, if the breaker state (`KEYS[1]`) has the
-/// version `ARGV[1]`. Returns the totals. Uses the clock of Redis.
+/// Adds `ARGV[1]` failures and `ARGV[2]` successes to the counts (`KEYS[1]`), in slots of
+/// `ARGV[3]` seconds of which `ARGV[4]` are kept. Returns the totals. Uses the clock of
+/// Redis.
 static COUNT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
-        local stored = redis.call('GET', KEYS[1]) or ''
-        local version = tonumber(string.match(stored, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
-        if version ~= tonumber(ARGV[1]) then return {0, 0} end
-        local seconds, slots = tonumber(ARGV[4]), tonumber(ARGV[5])
+        local seconds, slots = tonumber(ARGV[3]), tonumber(ARGV[4])
         local slot = math.floor(tonumber(redis.call('TIME')[1]) / seconds)
-        redis.call('HINCRBY', KEYS[2], 'f' .. slot, ARGV[2])
-        redis.call('HINCRBY', KEYS[2], 's' .. slot, ARGV[3])
-        redis.call('EXPIRE', KEYS[2], seconds * slots)
-        local sums, all = { f = 0, s = 0 }, redis.call('HGETALL', KEYS[2])
+        redis.call('HINCRBY', KEYS[1], 'f' .. slot, ARGV[1])
+        redis.call('HINCRBY', KEYS[1], 's' .. slot, ARGV[2])
+        redis.call('EXPIRE', KEYS[1], seconds * slots)
+        local sums, all = { f = 0, s = 0 }, redis.call('HGETALL', KEYS[1])
         for i = 1, #all, 2 do
             local kind, at = string.match(all[i], '^([fs])(%d+)$')
             if tonumber(at) > slot - slots then
                 sums[kind] = sums[kind] + tonumber(all[i + 1])
             else
-                redis.call('HDEL', KEYS[2], all[i])
+                redis.call('HDEL', KEYS[1], all[i])
             end
         end
         return {sums.f, sums.s}",
     )
 });
 
-static SCRIPTS: &[&LazyLock<Script>] = &[&TAKE, &PROBE, &END_PROBE, &CHANGE, &COUNT];
+static SCRIPTS: &[&LazyLock<Script>] = &[&TAKE, &COUNT];
 
 /// The reply of Redis to a request for a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,22 +88,11 @@ pub(super) enum SlotReply {
     Full,
 }
 
-/// The reply of Redis to a request to probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProbeReply {
-    /// The call is the probe.
-    Granted,
-    InFlight,
-    /// Redis holds a newer state.
-    Outdated(BreakerState),
-}
-
-/// What a call holds in Redis.
+/// A slot that a call holds in Redis.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum HeldSlot {
-    /// A slot among the calls in flight.
-    Call(ProviderAccountId, String),
-    Probe(ProviderAccountId, String),
+pub(super) struct HeldSlot {
+    pub(super) account: ProviderAccountId,
+    pub(super) name: String,
 }
 
 /// A state to share, and how long Redis keeps it.
@@ -154,7 +102,6 @@ pub(super) type Changed = (ProviderAccountId, BreakerState, Duration);
 pub(super) struct RedisSlots {
     connection: Arc<FailFastConnection>,
     batcher: Batcher<SlotRequest, Option<SlotReply>>,
-    call_timeout: Duration,
 }
 
 struct SlotRequest {
@@ -190,7 +137,6 @@ impl RedisSlots {
         Self {
             connection,
             batcher,
-            call_timeout,
         }
     }
 
@@ -216,59 +162,28 @@ impl RedisSlots {
         self.batcher.run(request, 1).await.ok().flatten()
     }
 
-    /// Asks whether a call may probe an account whose state has this version.
-    pub(super) async fn probe(
-        &self,
-        account: ProviderAccountId,
-        version: u64,
-        name: &str,
-    ) -> Option<ProbeReply> {
-        if self.is_away() {
-            return None;
-        }
-        let longest = self.call_timeout + Duration::from_secs(2);
-        let mut command = evaluate(&PROBE, &self.keys(account, &["standing", "probe"]));
-        command.arg(version).arg(name).arg(longest.as_millis());
-        let replies: Vec<(bool, String)> = self.run([command]).await?;
-        let (is_granted, breaker) = replies.first()?;
-        let newer = BreakerState::parse(breaker).filter(|breaker| breaker.version > version);
-        Some(match newer {
-            Some(breaker) => ProbeReply::Outdated(breaker),
-            None if *is_granted => ProbeReply::Granted,
-            None => ProbeReply::InFlight,
-        })
-    }
-
-    /// Writes changed states; returns those that are stored afterwards.
-    pub(super) async fn write(&self, changes: &[Changed]) -> Option<Vec<Option<BreakerState>>> {
-        let commands = changes.iter().map(|(account, breaker, ttl)| {
-            let mut command = evaluate(&CHANGE, &self.keys(*account, &["standing", "counts"]));
-            command.arg(breaker.version).arg(breaker.to_text());
-            command.arg(ttl.as_millis());
-            command
+    /// Writes changed states. They replace what Redis holds.
+    pub(super) async fn write(&self, changes: &[Changed]) -> Option<()> {
+        let commands = changes.iter().flat_map(|(account, breaker, ttl)| {
+            let mut change = redis::cmd("SET");
+            change.arg(self.keys(*account, &["breaker"]));
+            let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+            change.arg(breaker.to_text()).arg("PX").arg(ttl);
+            // Earlier calls say nothing about the new state.
+            let mut reset = redis::cmd("DEL");
+            reset.arg(self.keys(*account, &["counts"]));
+            [change, reset]
         });
-        let stored: Vec<String> = self.run(commands).await?;
-        Some(
-            stored
-                .iter()
-                .map(|text| BreakerState::parse(text))
-                .collect(),
-        )
+        self.run::<redis::Value>(commands).await.map(|_| ())
     }
 
-    /// Releases slots and probes.
+    /// Releases slots.
     pub(super) async fn release(&self, held: &[HeldSlot]) -> Option<()> {
-        let commands = held.iter().map(|held| match held {
-            HeldSlot::Call(account, name) => {
-                let mut command = redis::cmd("ZREM");
-                command.arg(self.keys(*account, &["calls"])).arg(name);
-                command
-            }
-            HeldSlot::Probe(account, name) => {
-                let mut command = evaluate(&END_PROBE, &self.keys(*account, &["probe"]));
-                command.arg(name);
-                command
-            }
+        let commands = held.iter().map(|slot| {
+            let mut command = redis::cmd("ZREM");
+            let keys = self.keys(slot.account, &["calls"]);
+            command.arg(keys).arg(&slot.name);
+            command
         });
         self.run::<i64>(commands).await.map(|_| ())
     }
@@ -280,7 +195,7 @@ impl RedisSlots {
     ) -> Option<Vec<(Option<BreakerState>, bool)>> {
         let commands = accounts.iter().flat_map(|account| {
             let mut breaker = redis::cmd("GET");
-            breaker.arg(self.keys(*account, &["standing"]));
+            breaker.arg(self.keys(*account, &["breaker"]));
             let mut counts = redis::cmd("EXISTS");
             counts.arg(self.keys(*account, &["counts"]));
             [breaker, counts]
@@ -294,15 +209,15 @@ impl RedisSlots {
         Some(pairs.collect())
     }
 
-    /// Adds samples to the counts of a state's version; returns the totals.
+    /// Adds samples to the counts of all workers; returns the totals.
     pub(super) async fn count(
         &self,
-        counts: &[(ProviderAccountId, u64, SampleCounts)],
+        counts: &[(ProviderAccountId, SampleCounts)],
     ) -> Option<Vec<SampleCounts>> {
-        let commands = counts.iter().map(|(account, version, counts)| {
-            let mut command = evaluate(&COUNT, &self.keys(*account, &["standing", "counts"]));
-            command.arg(version).arg(counts.failures);
-            command.arg(counts.successes).arg(SLOT.as_secs());
+        let commands = counts.iter().map(|(account, counts)| {
+            let mut command = evaluate(&COUNT, &self.keys(*account, &["counts"]));
+            command.arg(counts.failures).arg(counts.successes);
+            command.arg(SLOT.as_secs());
             command.arg(WINDOW.as_secs() / SLOT.as_secs());
             command
         });

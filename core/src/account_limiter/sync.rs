@@ -15,7 +15,7 @@ use super::{LimiterInner, store};
 use crate::db::{OrFault, PgPool};
 
 /// How often states are read: the longest until a worker learns of another's change.
-pub(super) const TICK: Duration = Duration::from_millis(200);
+const TICK: Duration = Duration::from_millis(200);
 /// How often the workers are counted.
 const WORKERS_EVERY: Duration = Duration::from_secs(5);
 
@@ -61,7 +61,6 @@ pub(super) async fn count_workers(
 /// Writes local changes, then reads the states of the other workers. Changes that could not
 /// be written while Redis was unreachable are written when it is back.
 async fn sync(inner: &LimiterInner, is_tick: bool) {
-    // In this order: a probe's result is written before the probe is released.
     let held = std::mem::take(&mut *inner.to_release());
     let has_changes = inner.has_changes.swap(false, Ordering::AcqRel) || is_tick;
     if inner.shared.is_away() {
@@ -97,10 +96,10 @@ async fn write_changes(inner: &LimiterInner) -> Option<()> {
     if unsynced.is_empty() {
         return Some(());
     }
-    let stored = inner.shared.write(&unsynced).await?;
+    inner.shared.write(&unsynced).await?;
     let mut states = inner.states();
-    for ((account, written, _), counts) in unsynced.into_iter().zip(stored) {
-        states.mark_written(account, written, counts, now);
+    for (account, written, _) in unsynced {
+        states.mark_written(account, written);
     }
     Some(())
 }
@@ -126,8 +125,8 @@ async fn read(inner: &LimiterInner, is_tick: bool) -> Option<()> {
     }
     let sums = inner.shared.count(&counts).await?;
     let mut states = inner.states();
-    for ((account, version, _), sums) in counts.into_iter().zip(sums) {
-        states.trip_if_failing(account, version, sums, now, inner.ids.fraction());
+    for ((account, _), sums) in counts.into_iter().zip(sums) {
+        states.trip_if_failing(account, sums, now, inner.ids.fraction());
     }
     Some(())
 }

@@ -1,16 +1,17 @@
-//! A pool whose connection that was used last is used next.
+//! A pool that hands out the connection that was used last.
 //!
-//! sqlx hands out the connection that has rested longest, and asks each for a sign of life
-//! when it comes back. So statements that come one after the other visit all connections
-//! in turn, and each visit finds a process of Postgres whose memory has gone cold: at
-//! seven connections the statements on a message's way cost a sixth more than on one
-//! (measured in groups of 17), and the sign of life is a round trip of its own.
+//! sqlx hands out the connection that was unused for longest. So statements that follow
+//! each other use all connections in turn, and each runs in a Postgres backend process
+//! whose memory is no longer in the processor's cache. With seven connections the
+//! statements for a message cost a sixth more than with one (measured in groups of 17).
+//! sqlx also pings each connection that is returned: a round trip.
 //!
-//! Here a connection whose work went well is *kept* for whoever comes next, unless somebody
-//! waits for the pool. One that was open when Postgres was away goes back to the pool,
-//! which closes it; so does one that was kept for a minute, since the pool ends those that
-//! are old. Both happen when somebody next asks: an idle process may hold what it kept.
-//! Transactions of several statements have their connections from the pool.
+//! This pool *keeps* a connection after successful work and hands it to the next caller. It
+//! keeps none while a caller waits for the sqlx pool. It returns a connection to the sqlx
+//! pool after a minute, because that pool closes old connections, and if Postgres was away
+//! since the connection was handed out; the sqlx pool then closes it. It does both when the
+//! next caller comes, so an idle process may hold what it kept. A transaction of several
+//! statements uses a connection of the sqlx pool.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,14 +25,14 @@ use super::liveness::Liveness;
 use super::{OrFault, begin};
 use crate::fault::Fault;
 
-/// How long a connection is kept from the pool.
+/// How long a connection is kept.
 const KEPT_MAX: Duration = Duration::from_secs(60);
 
 /// The pool. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct WarmPool {
+pub struct LifoPool {
     pool: PgPool,
-    /// What the pool itself goes by, where it goes by any.
+    /// Tells which connections to trust; `None` if the pool trusts all.
     liveness: Option<Liveness>,
     shared: Arc<Mutex<Shared>>,
 }
@@ -40,7 +41,7 @@ pub struct WarmPool {
 struct Shared {
     /// The one used last is at the end.
     kept: Vec<Kept>,
-    /// Callers who wait for the pool.
+    /// The number of callers who wait for the sqlx pool.
     waiting: usize,
 }
 
@@ -50,8 +51,8 @@ struct Kept {
     from_pool_at: Instant,
 }
 
-impl WarmPool {
-    /// Over a pool that nobody else uses: what is kept here would be missing there.
+impl LifoPool {
+    /// Wraps a pool that nobody else uses: it lacks the connections that are kept here.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         Self {
@@ -61,7 +62,7 @@ impl WarmPool {
         }
     }
 
-    /// The same, over a pool that goes by this pulse.
+    /// Wraps a pool that [`Liveness`] watches, as in [`super::watched_pool`].
     #[must_use]
     pub fn watched(pool: PgPool, liveness: Liveness) -> Self {
         Self {
@@ -70,33 +71,32 @@ impl WarmPool {
         }
     }
 
-    /// Works on a connection, the one used last if it is there, and keeps it for whoever
-    /// comes next if the work went well.
+    /// Runs `work` on a connection, and keeps the connection if the work succeeds.
     ///
     /// # Errors
-    /// As [`Self::acquire`], and those of the work.
+    /// Those of [`Self::acquire`] and of `work`.
     pub async fn run<T>(
         &self,
         doing: &'static str,
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let mut warm = self.acquire(doing).await?;
-        let done = work(&mut warm).await?;
-        warm.keep();
+        let mut connection = self.acquire(doing).await?;
+        let done = work(&mut connection).await?;
+        connection.keep();
         Ok(done)
     }
 
-    /// A connection, the one used last if it is there.
+    /// Returns the connection that was used last, or else one of the sqlx pool.
     ///
     /// # Errors
     /// A fault when Postgres is away or every connection is in use for too long.
-    pub async fn acquire(&self, doing: &'static str) -> Result<Warm, Fault> {
+    pub async fn acquire(&self, doing: &'static str) -> Result<LifoConnection, Fault> {
         let _waiting = match self.take_or_wait() {
-            Ok(kept) => return Ok(self.warm(kept.connection, kept.from_pool_at)),
+            Ok(kept) => return Ok(self.connection(kept.connection, kept.from_pool_at)),
             Err(waiting) => waiting,
         };
         let connection = self.pool.acquire().await.or_fault(doing)?;
-        Ok(self.warm(connection, Instant::now()))
+        Ok(self.connection(connection, Instant::now()))
     }
 
     /// Begins a transaction, as [`begin`] does.
@@ -107,26 +107,30 @@ impl WarmPool {
         let _waiting = self.wait();
         {
             let mut shared = self.shared();
-            self.let_go(&mut shared);
-            // One for the pool to hand out.
+            self.return_old(&mut shared);
+            // Returns one to the sqlx pool, for this transaction.
             shared.kept.pop();
         }
         begin(&self.pool, doing).await
     }
 
-    fn warm(&self, connection: PoolConnection<Postgres>, from_pool_at: Instant) -> Warm {
-        Warm {
+    fn connection(
+        &self,
+        connection: PoolConnection<Postgres>,
+        from_pool_at: Instant,
+    ) -> LifoConnection {
+        LifoConnection {
             connection,
             from_pool_at,
-            home: self.clone(),
+            pool: self.clone(),
         }
     }
 
-    /// The connection used last, or else a place among those who wait: in one step, since
-    /// whoever keeps a connection looks whether anybody waits.
+    /// Takes the connection that was used last, or else counts the caller as waiting. Both
+    /// happen under one lock, because [`LifoConnection::keep`] reads the count.
     fn take_or_wait(&self) -> Result<Kept, Waiting<'_>> {
         let mut shared = self.shared();
-        self.let_go(&mut shared);
+        self.return_old(&mut shared);
         let kept = shared.kept.pop();
         kept.ok_or_else(|| {
             shared.waiting += 1;
@@ -134,12 +138,12 @@ impl WarmPool {
         })
     }
 
-    /// Gives back to the pool what was kept for too long.
-    fn let_go(&self, shared: &mut Shared) {
+    /// Returns connections to the sqlx pool that must not be kept any longer.
+    fn return_old(&self, shared: &mut Shared) {
         shared.kept.retain(|kept| self.trusts(kept.from_pool_at));
     }
 
-    /// Whether a connection that the pool handed out then may still be used as it is.
+    /// Whether a connection that the sqlx pool handed out at this time may still be used.
     fn trusts(&self, from_pool_at: Instant) -> bool {
         let age = from_pool_at.elapsed();
         age <= KEPT_MAX
@@ -159,8 +163,8 @@ impl WarmPool {
     }
 }
 
-/// A caller who waits for the pool.
-struct Waiting<'a>(&'a WarmPool);
+/// A caller who waits for the sqlx pool.
+struct Waiting<'a>(&'a LifoPool);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
@@ -168,24 +172,24 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// A connection in use. It goes back to the pool, unless it is kept.
+/// A connection in use. When dropped it returns to the sqlx pool.
 #[derive(Debug)]
-pub struct Warm {
+pub struct LifoConnection {
     connection: PoolConnection<Postgres>,
     from_pool_at: Instant,
-    home: WarmPool,
+    pool: LifoPool,
 }
 
-impl Warm {
-    /// Keeps the connection for whoever comes next. To be called when its work went well.
+impl LifoConnection {
+    /// Keeps the connection for the next caller. Call this when the work succeeded.
     pub fn keep(self) {
         let Self {
             connection,
             from_pool_at,
-            home,
+            pool,
         } = self;
-        let mut shared = home.shared();
-        if shared.waiting == 0 && home.trusts(from_pool_at) {
+        let mut shared = pool.shared();
+        if shared.waiting == 0 && pool.trusts(from_pool_at) {
             shared.kept.push(Kept {
                 connection,
                 from_pool_at,
@@ -194,7 +198,7 @@ impl Warm {
     }
 }
 
-impl Deref for Warm {
+impl Deref for LifoConnection {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
@@ -202,7 +206,7 @@ impl Deref for Warm {
     }
 }
 
-impl DerefMut for Warm {
+impl DerefMut for LifoConnection {
     fn deref_mut(&mut self) -> &mut PgConnection {
         &mut self.connection
     }

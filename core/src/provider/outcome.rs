@@ -95,6 +95,18 @@ pub enum CredentialCheck {
     Undecided { reason: String },
 }
 
+impl Blame {
+    /// Whether a refusal of one call holds for every recipient of the call. A refusal of
+    /// the content does not: the mails of a batch call differ.
+    #[must_use]
+    pub fn holds_for_all_recipients(self) -> bool {
+        match self {
+            Self::Sender => true,
+            Self::Message | Self::Recipient | Self::Mailbox | Self::SenderForRecipient => false,
+        }
+    }
+}
+
 impl SendOutcome {
     pub(super) fn rejected(blame: Blame, reply: &ProviderReply, text: &str) -> Self {
         Self::Rejected {

@@ -175,7 +175,7 @@ pub struct Accounts {
     pub sealer: Sealer,
     pub transport: Transport,
     /// Limits the credential checks in flight: an account may name a slow server.
-    pub shares: TenantLimiter,
+    pub check_limiter: TenantLimiter,
     pub endpoints: ProviderHosts,
     /// The public base URL of the API: see [`crate::config::LinkSettings::public_url`].
     pub public_url: String,
@@ -439,7 +439,8 @@ impl Accounts {
         credentials: &Credentials,
     ) -> Result<DomainList, AccountRefusal> {
         let doing = "check credentials with the provider";
-        let _share = self.shares.acquire_timeout(organization_id, doing).await?;
+        let limiter = &self.check_limiter;
+        let _permit = limiter.acquire_timeout(organization_id, doing).await?;
         self.require_valid(credentials).await?;
         let access = self.access(credentials);
         let adapter = adapter(credentials.provider_type());

@@ -13,7 +13,7 @@ use super::bloom_filter::{BloomFilters, FilterState};
 use super::store::{self, CheckColumns};
 use crate::address::AddressHash;
 use crate::batcher::{Batcher, BatcherSettings, Cooldown};
-use crate::db::lifo_pool::WarmPool;
+use crate::db::lifo_pool::LifoPool;
 use crate::db::{self, PgConnection};
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
@@ -58,7 +58,7 @@ struct CheckRequest {
 impl Checker {
     /// Starts the batcher.
     #[must_use]
-    pub fn start(pool: WarmPool, filters: BloomFilters) -> Self {
+    pub fn start(pool: LifoPool, filters: BloomFilters) -> Self {
         let settings = BatcherSettings {
             flushes_max: CONNECTIONS as usize,
             batch_weight_max: ADDRESSES_MAX,
@@ -162,7 +162,7 @@ impl Checker {
 
 /// Answers the requests of a batch with one statement.
 struct CheckQuery {
-    pool: WarmPool,
+    pool: LifoPool,
     states: Cache<OrganizationId, FilterState>,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use moka::future::Cache;
 use waypost_core::ids::{MessageId, ProviderAccountId};
-use waypost_core::provider::outcome::{Blame, SendOutcome};
+use waypost_core::provider::outcome::SendOutcome;
 
 use crate::send::sending_accounts::SendingAccount;
 
@@ -42,18 +42,12 @@ impl Refusals {
         account: &SendingAccount,
         outcome: &SendOutcome,
     ) {
-        let blame = match outcome {
-            SendOutcome::Rejected { blame, .. } => *blame,
-            SendOutcome::Accepted { .. }
-            | SendOutcome::Deferred { .. }
-            | SendOutcome::Throttled { .. }
-            | SendOutcome::AccountUnusable { .. }
-            | SendOutcome::Unavailable { .. }
-            | SendOutcome::Unknown { .. } => return,
-        };
-        match blame {
-            Blame::Sender => self.cache.insert(refusal(message, account), ()).await,
-            Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient => {}
+        let is_refused = matches!(
+            outcome,
+            SendOutcome::Rejected { blame, .. } if blame.holds_for_all_recipients()
+        );
+        if is_refused {
+            self.cache.insert(refusal(message, account), ()).await;
         }
     }
 
@@ -82,6 +76,7 @@ mod tests {
     use waypost_core::account_limiter::AccountLimits;
     use waypost_core::provider::credentials::Credentials;
     use waypost_core::provider::kind::ProviderType;
+    use waypost_core::provider::outcome::Blame;
     use waypost_core::secret::Secret;
 
     use super::*;

@@ -97,7 +97,7 @@ impl StoreWriter {
                 // These chunks stay leased, and so do the chunks to send, which no job gets.
                 self.worker_lease.invalidate(worker);
             }
-            self.push_delayed(given_back?);
+            self.push(given_back?, |_| false);
         }
         Ok(self.hold(worker, to_send))
     }

@@ -18,7 +18,7 @@ use tracing::error;
 use waypost_core::batcher::{Batcher, BatcherSettings, Cooldown};
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
-use waypost_core::db::lifo_pool::WarmPool;
+use waypost_core::db::lifo_pool::LifoPool;
 use waypost_core::db::{self, PgPool};
 use waypost_core::delivery::attempt::NewAttempt;
 use waypost_core::delivery::job::SendJob;
@@ -76,7 +76,7 @@ pub(crate) struct SendStore {
 /// What the transactions of all three batchers need.
 struct StoreWriter {
     held: HeldLeases,
-    pool: WarmPool,
+    pool: LifoPool,
     suppressions: Suppressions,
     queue: Queue<SendJob>,
     worker_lease: WorkerLease,
@@ -96,7 +96,7 @@ impl SendStore {
         let held = HeldLeases::default();
         let writer = Arc::new(StoreWriter {
             held: held.clone(),
-            pool: WarmPool::new(pool),
+            pool: LifoPool::new(pool),
             suppressions,
             queue,
             worker_lease: worker_lease.clone(),

@@ -196,43 +196,30 @@ impl StoreWriter {
             let mut ended = records.iter().filter(|r| r.ends_lease && r.job == job);
             ended.any(|record| record.has_untried)
         };
-        let (due, later): (Vec<_>, Vec<_>) = rescheduled
-            .into_iter()
-            .partition(|chunk| chunk.due_at <= now && !has_untried(chunk.job));
-        self.push_due(due);
-        self.push_delayed(later);
-    }
-
-    /// Pushes jobs to run now, in the background. The relay pushes them if this fails.
-    fn push_due(&self, due: Vec<Rescheduled>) {
-        if due.is_empty() {
-            return;
-        }
-        let queue = self.queue.clone();
-        tokio::spawn(async move {
-            let jobs: Vec<SendJob> = due.iter().map(|chunk| chunk.job).collect();
-            if let Err(fault) = queue.push(&jobs).await {
-                warn_seldom!(
-                    cause = fault.chain(),
-                    "Cannot push retries; the relay will push them"
-                );
-            }
+        self.push(rescheduled, |chunk| {
+            chunk.due_at <= now && !has_untried(chunk.job)
         });
     }
 
-    /// Pushes jobs to run when they are due, in the background. The relay pushes them if
-    /// this fails.
-    pub(super) fn push_delayed(&self, later: Vec<Rescheduled>) {
-        if later.is_empty() {
+    /// Pushes the jobs of chunks in the background: to run now if `runs_now`, else when they
+    /// are due. The relay pushes them if this fails.
+    pub(super) fn push(&self, chunks: Vec<Rescheduled>, runs_now: impl Fn(&Rescheduled) -> bool) {
+        if chunks.is_empty() {
             return;
         }
+        let (due, later): (Vec<_>, Vec<_>) = chunks.into_iter().partition(runs_now);
+        let due: Vec<SendJob> = due.iter().map(|chunk| chunk.job).collect();
+        let later: Vec<_> = later
+            .iter()
+            .map(|chunk| (chunk.job, chunk.due_at))
+            .collect();
         let queue = self.queue.clone();
         tokio::spawn(async move {
-            let jobs: Vec<_> = later
-                .iter()
-                .map(|chunk| (chunk.job, chunk.due_at))
-                .collect();
-            if let Err(fault) = queue.push_at(&jobs).await {
+            let pushed = async {
+                queue.push(&due).await?;
+                queue.push_at(&later).await
+            };
+            if let Err(fault) = pushed.await {
                 warn_seldom!(
                     cause = fault.chain(),
                     "Cannot push retries; the relay will push them"

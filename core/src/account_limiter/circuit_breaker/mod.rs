@@ -3,15 +3,13 @@
 //!
 //! All workers share an account's [`BreakerState`]. The breaker opens when too many calls
 //! in the [`SampleWindow`] fail, when the account itself cannot send, or when the provider
-//! names a pause. After a named pause it closes. After the other causes it is half-open:
-//! one call, the *probe*, goes first, and its result closes the breaker or opens it again.
-//! Every change raises the version by one and the higher version wins, so workers whose
-//! clocks disagree still agree on the order of changes.
+//! names a pause. After a named pause it closes. After the other causes it is half-open: each
+//! worker makes one call, the *trial*, whose result closes the breaker or opens it again.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use chrono::DateTime;
+use chrono::{DateTime, SubsecRound as _};
 
 use super::RejectedBy;
 use crate::clock::{Timestamp, delta};
@@ -29,12 +27,12 @@ pub(super) const WINDOW: Duration = Duration::from_secs(20);
 /// The resolution of the window.
 pub(super) const SLOT: Duration = Duration::from_secs(5);
 /// How long the breaker stays open the first time for failures or an unusable account. The
-/// time doubles with every failed probe.
+/// time doubles with every failed trial.
 const OPEN_FIRST: Duration = Duration::from_secs(5);
 /// The longest such time.
 const OPEN_MAX: Duration = Duration::from_mins(5);
 /// The jitter of that time, either way, so that breakers that opened together do not
-/// probe together.
+/// make their trials together.
 const JITTER: f64 = 0.2;
 /// The longest pause that a provider can name, and the longest that any breaker stays
 /// open. A provider that wants a longer pause repeats it in its answer to the next call.
@@ -65,7 +63,7 @@ pub(super) enum Sample {
 
 impl From<&SendOutcome> for Sample {
     fn from(outcome: &SendOutcome) -> Self {
-        // A wait of zero is no pause. Times are stored in milliseconds.
+        // A wait of less than a millisecond is no pause.
         let named = |wait: &Option<Duration>| wait.filter(|wait| wait.as_millis() > 0);
         match outcome {
             // A rejected message or recipient says nothing about the account.
@@ -109,11 +107,9 @@ impl From<Cause> for RejectedBy {
 /// The state of an account's circuit breaker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BreakerState {
-    /// The number of changes that led to this state.
-    pub(super) version: u64,
     /// Why the breaker is open; `None` while it is closed.
     pub(super) open_cause: Option<Cause>,
-    /// The end of the time without calls.
+    /// The end of the time without calls, in whole microseconds, as Redis stores it.
     until: Timestamp,
     /// How often the breaker opened in a row, named pauses not counted.
     openings: u32,
@@ -127,7 +123,7 @@ pub(super) enum BreakerPhase {
     Closed,
     /// No call may start for this long.
     Open(Cause, Duration),
-    /// One call may start: the probe.
+    /// One call of each worker may start: its trial.
     HalfOpen(Cause),
 }
 
@@ -145,6 +141,11 @@ impl BreakerState {
         }
     }
 
+    /// Whether no call may start.
+    pub(super) fn is_open(&self, now: Timestamp) -> bool {
+        matches!(self.phase(now), BreakerPhase::Open(..))
+    }
+
     /// The state with its end at most [`PAUSE_MAX`] away: the worker that wrote it may
     /// have had a wrong clock.
     pub(super) fn clamped(mut self, now: Timestamp) -> Self {
@@ -152,9 +153,15 @@ impl BreakerState {
         self
     }
 
-    /// Whether the breaker would stay open for longer than [`PAUSE_MAX`].
-    pub(super) fn exceeds_max(&self, now: Timestamp) -> bool {
-        self.clamped(now).until != self.until
+    /// Whether both are open and this one for longer, not counting a state from before a
+    /// change of the account.
+    pub(super) fn outlasts(&self, other: &Self, now: Timestamp) -> bool {
+        let phases = (self.phase(now), other.phase(now));
+        let ends_later = matches!(
+            phases,
+            (BreakerPhase::Open(_, own), BreakerPhase::Open(_, theirs)) if own > theirs
+        );
+        ends_later && self.revision >= other.revision
     }
 
     /// The state after a change of the account; `None` if the breaker is not open or opened
@@ -179,7 +186,7 @@ impl BreakerState {
         left.min(PAUSE_MAX) + PAUSE_MAX
     }
 
-    /// The state after a call that was not the probe; `None` if nothing changes.
+    /// The state after a call that was not the trial; `None` if nothing changes.
     /// `has_tripped` says whether too many calls failed.
     pub(super) fn after_call(
         &self,
@@ -204,8 +211,8 @@ impl BreakerState {
         }
     }
 
-    /// The state after the probe.
-    pub(super) fn after_probe(&self, sample: Sample, now: Timestamp, fraction: f64) -> Self {
+    /// The state after the trial.
+    pub(super) fn after_trial(&self, sample: Sample, now: Timestamp, fraction: f64) -> Self {
         match sample {
             Sample::Success | Sample::Throttled { retry_after: None } => self.closed(),
             Sample::Throttled {
@@ -218,7 +225,6 @@ impl BreakerState {
 
     fn closed(&self) -> Self {
         Self {
-            version: self.version + 1,
             open_cause: None,
             openings: 0,
             ..*self
@@ -240,7 +246,7 @@ impl BreakerState {
         self.opened_with_backoff(Cause::Unusable, retry_after, now, fraction)
     }
 
-    /// Opens the breaker until a probe, each time in a row for longer.
+    /// Opens the breaker until a trial, each time in a row for longer.
     fn opened_with_backoff(
         &self,
         cause: Cause,
@@ -265,48 +271,41 @@ impl BreakerState {
 
     fn open(&self, cause: Cause, length: Duration, now: Timestamp) -> Self {
         Self {
-            version: self.version + 1,
             open_cause: Some(cause),
-            until: now + delta(length),
+            until: (now + delta(length)).trunc_subsecs(6),
             ..*self
         }
     }
 
-    /// The text stored in Redis. The version comes first, since the scripts compare it.
+    /// The text stored in Redis.
     pub(super) fn to_text(self) -> String {
         let cause = match self.open_cause {
-            None => "-",
-            Some(Cause::Failures) => "circuit",
-            Some(Cause::Pause) => "asked",
+            None => "closed",
+            Some(Cause::Failures) => "failures",
+            Some(Cause::Pause) => "pause",
             Some(Cause::Unusable) => "unusable",
         };
-        let until = self.until.timestamp_millis();
-        let Self {
-            version,
-            openings,
-            revision,
-            ..
-        } = self;
-        format!("{version} {cause} {until} {openings} {revision}")
+        let until = self.until.timestamp_micros();
+        let (openings, revision) = (self.openings, self.revision);
+        format!("{cause} {until} {openings} {revision}")
     }
 
     /// Reads the text of [`BreakerState::to_text`]; `None` if it is malformed.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split(' ').collect();
-        let [version, cause, until, openings, revision] = words[..] else {
+        let [cause, until, openings, revision] = words[..] else {
             return None;
         };
         Some(Self {
-            version: version.parse().ok()?,
             open_cause: match cause {
-                "-" => None,
-                "circuit" => Some(Cause::Failures),
-                "asked" => Some(Cause::Pause),
+                "closed" => None,
+                "failures" => Some(Cause::Failures),
+                "pause" => Some(Cause::Pause),
                 "unusable" => Some(Cause::Unusable),
-                // A cause of another release: the probe finds out whether it still holds.
+                // A cause of another release: the trial finds out whether it still holds.
                 _ => Some(Cause::Failures),
             },
-            until: DateTime::from_timestamp_millis(until.parse().ok()?)?,
+            until: DateTime::from_timestamp_micros(until.parse().ok()?)?,
             openings: openings.parse().ok()?,
             revision: revision.parse().ok()?,
         })

@@ -54,7 +54,7 @@ fn calls_older_than_the_window_do_not_count() {
 }
 
 #[test]
-fn the_breaker_stays_open_twice_as_long_each_time_until_a_probe_succeeds() {
+fn the_breaker_stays_open_twice_as_long_each_time_until_a_trial_succeeds() {
     let closed = BreakerState::default();
     assert_eq!(closed.after_call(FAILED, false, at(0), EVEN), None);
     for (sample, cause) in [(FAILED, Cause::Failures), (UNUSABLE, Cause::Unusable)] {
@@ -65,17 +65,15 @@ fn the_breaker_stays_open_twice_as_long_each_time_until_a_probe_succeeds() {
             assert_eq!(phase, open_phase(cause, seconds));
             now += i64::try_from(seconds).unwrap();
             assert_eq!(state.phase(at(now)), BreakerPhase::HalfOpen(cause));
-            state = state.after_probe(sample, at(now), EVEN);
+            state = state.after_trial(sample, at(now), EVEN);
         }
         for works in [Sample::Success, throttled(None)] {
-            let closed = state.after_probe(works, at(now), EVEN);
+            let closed = state.after_trial(works, at(now), EVEN);
             assert_eq!(closed.phase(at(now)), BreakerPhase::Closed);
-            assert_eq!(closed.version, state.version + 1);
             let again = closed.after_call(sample, true, at(now), EVEN).unwrap();
             assert_eq!(again.phase(at(now)), open_phase(cause, 5));
         }
-        let paused = state.after_probe(throttled(Some(3)), at(now), EVEN);
-        assert!(paused.version > state.version);
+        let paused = state.after_trial(throttled(Some(3)), at(now), EVEN);
         assert_eq!(paused.phase(at(now)), open_phase(Cause::Pause, 3));
         assert_eq!(paused.phase(at(now + 3)), BreakerPhase::Closed);
     }
@@ -100,7 +98,7 @@ fn a_change_of_the_account_closes_its_breaker() {
         assert_eq!(open.reset_by_revision(3, at(1)), None);
         let closed = open.reset_by_revision(4, at(1)).unwrap();
         assert_eq!(closed.phase(at(1)), BreakerPhase::Closed);
-        assert_eq!((closed.version, closed.openings), (open.version + 1, 0));
+        assert_eq!((closed.openings, closed.revision), (0, 4));
         assert_eq!(closed.reset_by_revision(5, at(1)), None, "it is closed");
     }
 }
@@ -108,12 +106,21 @@ fn a_change_of_the_account_closes_its_breaker() {
 #[test]
 fn a_state_read_from_redis_never_exceeds_the_longest_pause() {
     let by_a_wrong_clock = BreakerState::default().opened_by_failures(None, at(3_600), EVEN);
-    assert!(by_a_wrong_clock.exceeds_max(at(0)));
     let read = by_a_wrong_clock.clamped(at(0));
     assert_eq!(read.phase(at(0)), open_phase(Cause::Failures, 900));
     let by_a_right_one = BreakerState::default().paused(PAUSE_MAX, at(0));
-    assert!(!by_a_right_one.exceeds_max(at(0)));
     assert_eq!(by_a_right_one.clamped(at(0)), by_a_right_one);
+}
+
+#[test]
+fn the_state_that_is_open_for_longer_outlasts_another_of_the_same_revision() {
+    let short = BreakerState::default().opened_by_failures(None, at(0), EVEN);
+    let long = BreakerState::default().paused(OPEN_MAX, at(0));
+    assert!(long.outlasts(&short, at(1)) && !short.outlasts(&long, at(1)));
+    assert!(!long.outlasts(&long, at(1)));
+    assert!(!long.outlasts(&BreakerState::default(), at(1)), "closed");
+    assert!(!long.outlasts(&short, at(5)), "half-open");
+    assert!(!long.outlasts(&short.with_revision(1), at(1)), "changed");
 }
 
 #[test]
@@ -162,17 +169,18 @@ fn calls_that_end_while_the_breaker_is_open_only_extend_the_pause() {
 
 #[test]
 fn a_state_is_parsed_back_from_its_text() {
-    let opened = BreakerState::default().opened_by_failures(None, at(3), EVEN);
-    let closed = opened.after_probe(Sample::Success, at(9), EVEN);
+    let now = at(3) + chrono::TimeDelta::nanoseconds(1_234_567);
+    let opened = BreakerState::default().opened_by_failures(None, now, EVEN);
+    let closed = opened.after_trial(Sample::Success, at(9), EVEN);
     let paused = closed.paused(OPEN_FIRST, at(12));
     let unusable = closed.unusable(None, at(12), EVEN).with_revision(7);
     for state in [BreakerState::default(), opened, closed, paused, unusable] {
         assert_eq!(BreakerState::parse(&state.to_text()), Some(state));
     }
-    for text in ["", "1", "1 - 2 3", "x - 2 3 4", "1 - 2 3 4 5"] {
+    for text in ["", "closed", "closed 2 3", "closed x 3 4", "1 pause 2 3 4"] {
         assert_eq!(BreakerState::parse(text), None, "{text}");
     }
-    let of_another_release = BreakerState::parse("1 frozen 2 3 4").unwrap();
+    let of_another_release = BreakerState::parse("frozen 2 3 4").unwrap();
     assert_eq!(of_another_release.open_cause, Some(Cause::Failures));
 }
 

@@ -18,7 +18,7 @@ use crate::provider::batch::substitutions::Substitutions;
 use crate::provider::batch::{BatchReply, Batching, have_same_envelope};
 use crate::provider::call::{ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
-use crate::provider::outcome::{AccountTrouble, Blame, SendOutcome};
+use crate::provider::outcome::{AccountTrouble, SendOutcome};
 use crate::provider::{AccountAccess, Adapter as _};
 
 /// The most recipients of one call.
@@ -88,15 +88,10 @@ impl Batching for Mailgun {
                 reason,
                 ..
             } if reply.status == 403 => BatchReply::retry_each(mails, reason),
-            SendOutcome::Rejected {
-                reason,
-                blame:
-                    Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
-            } => BatchReply::retry_each(mails, reason),
-            outcome @ (SendOutcome::Rejected {
-                blame: Blame::Sender,
-                ..
+            SendOutcome::Rejected { reason, blame } if !blame.holds_for_all_recipients() => {
+                BatchReply::retry_each(mails, reason)
             }
+            outcome @ (SendOutcome::Rejected { .. }
             | SendOutcome::Deferred { .. }
             | SendOutcome::AccountUnusable { .. }
             | SendOutcome::Accepted { .. }

@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::provider::batch::{BatchReply, Batching};
 use crate::provider::call::{CallBody, ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
-use crate::provider::outcome::{Blame, SendOutcome};
+use crate::provider::outcome::SendOutcome;
 use crate::provider::{AccountAccess, Adapter as _};
 
 /// The most mails of one call.
@@ -59,24 +59,19 @@ impl Batching for Postmark {
     }
 }
 
-/// The result of a call that failed as a whole. A refusal of the content (its size, its
-/// form) may be about one of the mails.
+/// The result of a call that failed as a whole.
 fn refused(outcome: SendOutcome, mails: usize) -> BatchReply {
     match outcome {
-        SendOutcome::Rejected {
-            blame: Blame::Sender,
-            ..
+        SendOutcome::Rejected { reason, blame } if !blame.holds_for_all_recipients() => {
+            BatchReply::retry_each(mails, reason)
         }
+        SendOutcome::Rejected { .. }
         | SendOutcome::Deferred { .. }
         | SendOutcome::AccountUnusable { .. }
         | SendOutcome::Accepted { .. }
         | SendOutcome::Throttled { .. }
         | SendOutcome::Unavailable { .. }
         | SendOutcome::Unknown { .. } => BatchReply::all(mails, outcome),
-        SendOutcome::Rejected {
-            reason,
-            blame: Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
-        } => BatchReply::retry_each(mails, reason),
     }
 }
 

@@ -68,16 +68,11 @@ impl Batching for Sendgrid {
 
     fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchReply {
         match self.read_send(reply, now) {
-            SendOutcome::Rejected {
-                reason,
-                blame:
-                    Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
-            } => refused_recipients(reply, mails)
-                .unwrap_or_else(|| BatchReply::retry_each(mails, reason)),
-            outcome @ (SendOutcome::Rejected {
-                blame: Blame::Sender,
-                ..
+            SendOutcome::Rejected { reason, blame } if !blame.holds_for_all_recipients() => {
+                refused_recipients(reply, mails)
+                    .unwrap_or_else(|| BatchReply::retry_each(mails, reason))
             }
+            outcome @ (SendOutcome::Rejected { .. }
             | SendOutcome::Deferred { .. }
             | SendOutcome::AccountUnusable { .. }
             | SendOutcome::Accepted { .. }
