@@ -106,7 +106,7 @@ async fn a_hanging_task_delays_no_other() {
     wait_until("a task hangs", async || {
         app.value(
             "SELECT name FROM scheduler_tasks
-             WHERE name = 'fold' AND last_finished_at < last_started_at - interval '0 seconds'
+             WHERE name = 'roll-up' AND last_finished_at < last_started_at - interval '0 seconds'
                AND last_started_at < now() - interval '2 seconds'",
         )
         .await
@@ -117,13 +117,13 @@ async fn a_hanging_task_delays_no_other() {
         let query = format!(
             "SELECT name FROM scheduler_tasks s
              WHERE name = '{name}' AND last_succeeded_at >
-                   (SELECT last_started_at + interval '2 seconds' FROM scheduler_tasks WHERE name = 'fold')"
+                   (SELECT last_started_at + interval '2 seconds' FROM scheduler_tasks WHERE name = 'roll-up')"
         );
         wait_until(name, async || app.value(&query).await.is_some()).await;
     }
     held.rollback().await.unwrap();
     wait_until("it goes on", async || {
-        app.value("SELECT name FROM scheduler_tasks WHERE name = 'fold' AND last_finished_at > now() - interval '2 seconds'")
+        app.value("SELECT name FROM scheduler_tasks WHERE name = 'roll-up' AND last_finished_at > now() - interval '2 seconds'")
             .await
             .is_some()
     })
