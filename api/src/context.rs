@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use waypost_core::acceptance::retry::Retrier;
 use waypost_core::acceptance::{self, Acceptor, AcceptorParts};
+use waypost_core::attachment::{Attachments, ByteBudget, Fetcher, FetcherSettings};
 use waypost_core::auth::{ApiKeys, Authenticator};
 use waypost_core::clock::Clock;
 use waypost_core::config::{ApiSettings, Settings};
@@ -11,12 +12,14 @@ use waypost_core::crypto::seal::Sealer;
 use waypost_core::db::lifo_pool::LifoPool;
 use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
+use waypost_core::delivery::change::MessageChanges;
 use waypost_core::delivery::dispatch::Dispatcher;
 use waypost_core::delivery::job::send_queue;
 use waypost_core::fault::Fault;
 use waypost_core::health_server::Readiness;
 use waypost_core::ids::Ids;
 use waypost_core::limit::Limiter;
+use waypost_core::message::content::ContentReader;
 use waypost_core::organization::limiter::TenantLimiter;
 use waypost_core::organization::settings::SettingsService;
 use waypost_core::provider::ProviderHosts;
@@ -49,6 +52,9 @@ pub(crate) struct Context {
     pub(crate) authenticator: Authenticator,
     pub(crate) limiter: Limiter,
     pub(crate) acceptor: Acceptor,
+    /// The memory of large requests.
+    pub(crate) budget: ByteBudget,
+    pub(crate) message_changes: MessageChanges,
     pub(crate) retrier: Retrier,
     pub(crate) accounts: Accounts,
     pub(crate) rules: Rules,
@@ -66,6 +72,7 @@ pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) settings: ApiSettings,
     pub(crate) sealer: Sealer,
+    pub(crate) contents: ContentReader,
 }
 
 /// The most connections for the look-ups of a send before acceptance: keys, accounts and
@@ -106,9 +113,11 @@ impl Context {
         let filters = BloomFilters::start(pool.clone(), redis.clone(), ids.clone());
         let group_cache = GroupCache::new(lookups.clone());
         let dispatcher = Dispatcher::start(send_queue(&redis, clock.clone()));
+        let budget = ByteBudget::new(settings.attachments.memory_bytes_max);
         let acceptor = Acceptor::start(AcceptorParts {
             pool: acceptance::pool(&settings.database_url, &liveness)?,
             reader: pool.clone(),
+            attachments: attachments(settings, &pool, &budget)?,
             templates: templates.clone(),
             groups: group_cache.clone(),
             checker: Checker::start(checks, filters.clone()),
@@ -185,10 +194,22 @@ impl Context {
                 clock: clock.clone(),
                 ids: ids.clone(),
             },
+            message_changes: MessageChanges {
+                pool: pool.clone(),
+                dispatcher: dispatcher.clone(),
+                relay_grace: settings.sending.relay_grace,
+                clock: clock.clone(),
+                ids: ids.clone(),
+            },
             retrier: Retrier {
                 pool: pool.clone(),
                 dispatcher,
                 relay_grace: settings.sending.relay_grace,
+                clock: clock.clone(),
+                ids: ids.clone(),
+            },
+            contents: ContentReader {
+                pool: pool.clone(),
                 clock: clock.clone(),
                 ids: ids.clone(),
             },
@@ -201,6 +222,7 @@ impl Context {
             pool,
             liveness,
             acceptor,
+            budget,
             accounts,
             templates,
             groups,
@@ -216,4 +238,23 @@ impl Context {
             sealer: settings.sealer.clone(),
         })
     }
+}
+
+/// What stores the files of requests. Its connections are those of ordinary requests.
+fn attachments(
+    settings: &Settings,
+    pool: &PgPool,
+    budget: &ByteBudget,
+) -> Result<Attachments, Fault> {
+    let fetcher = Fetcher::new(&FetcherSettings {
+        allowed: settings.webhooks.allowed.clone(),
+        timeout: settings.attachments.fetch_timeout,
+    })?;
+    let bytes_max = settings.attachments.bytes_max;
+    Ok(Attachments::new(
+        pool.clone(),
+        fetcher,
+        budget.clone(),
+        bytes_max,
+    ))
 }

@@ -8,11 +8,7 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseFromJSON, ParseResult, ToJSON, Type};
 use serde_json::Value;
 use waypost_core::clock::Timestamp;
-use waypost_core::issue::Issue;
 use waypost_core::page::PageRequest;
-
-use crate::fields::{PageLimit, PageNumber};
-use crate::validate::Validated;
 
 /// One record, or all records of a short list.
 #[derive(Debug, Object)]
@@ -39,32 +35,20 @@ pub(crate) struct Pagination {
     pub(crate) total: u64,
     /// The number of pages.
     pub(crate) total_pages: u64,
+    /// The `cursor` of the next page, for the same request; null at the end of the list.
+    pub(crate) next_cursor: Nullable<String>,
 }
 
 impl Pagination {
-    pub(crate) fn of(request: PageRequest, total: u64) -> Self {
+    pub(crate) fn of(request: PageRequest, total: u64, next_cursor: Option<String>) -> Self {
         Self {
             page: request.page(),
             limit: request.limit(),
             total,
             total_pages: request.total_pages(total),
+            next_cursor: Nullable(next_cursor),
         }
     }
-}
-
-/// The requested page; `None` if a parameter is wrong, with the mistakes in `issues`.
-pub(crate) fn read_page(
-    page: Validated<Option<PageNumber>>,
-    limit: Validated<Option<PageLimit>>,
-    issues: &mut Vec<Issue>,
-) -> Option<PageRequest> {
-    let page = page.take("page", issues);
-    let limit = limit.take("limit", issues);
-    let page = page?.map_or(1, |page| page.0);
-    PageRequest::new(
-        page,
-        limit?.map_or(PageRequest::LIMIT_DEFAULT, |limit| limit.0),
-    )
 }
 
 /// The response to a deletion.

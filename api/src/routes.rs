@@ -19,6 +19,7 @@ use crate::middleware::methods::{self, Methods};
 use crate::middleware::unknown_fields::{self, KnownFields};
 use crate::middleware::{availability, rate_limits, request_id};
 use crate::openapi;
+use crate::request::memory;
 
 /// The whole API as one endpoint. The last `around` is the outermost.
 pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> + use<> {
@@ -59,6 +60,7 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
         .nest("/", service.around(redirect_root_to_docs))
         .with(CatchPanic::new().with_handler(panicked))
         .around(availability::wrap)
+        .around(memory::wrap)
         .around(move |next, request| unknown_fields::wrap(next, request, Arc::clone(&known)))
         .around(rate_limits::wrap)
         .data(Arc::clone(context))

@@ -33,6 +33,7 @@ mod sending;
 mod soak;
 mod suppressions;
 mod usage;
+mod whole;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,6 +58,8 @@ enum Section {
     Drain,
     /// CPU of all processes per accepted and delivered message.
     Cost,
+    /// CPU of attachments and of shared mails.
+    Whole,
     /// Time from the request to the provider, one at a time and at 2,000 a second.
     Latency,
     /// Several processes of each kind.
@@ -85,6 +88,7 @@ impl Section {
             Self::Accept => accept::run(builder, report).await,
             Self::Drain => sending::drain(builder, report).await,
             Self::Cost => sending::cost(builder, report).await,
+            Self::Whole => whole::run(builder, report).await,
             Self::Latency => latency::run(builder, report).await,
             Self::Processes => scale::processes(builder, report).await,
             Self::Hooks => hooks::run(builder, report).await,
@@ -138,6 +142,10 @@ struct Options {
 async fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(hooks::sink::COMMAND) {
         hooks::sink::run().await;
+        return ExitCode::SUCCESS;
+    }
+    if std::env::args().nth(1).as_deref() == Some(whole::COMMAND) {
+        whole::run_proxy().await;
         return ExitCode::SUCCESS;
     }
     let options = Options::parse();

@@ -108,11 +108,17 @@ fn to_many(tenants: &Arc<Vec<Tenant>>, fields: &'static str) -> Writer {
     })
 }
 
-fn tenant(tenants: &[Tenant], number: u64) -> &Tenant {
+pub(crate) fn tenant(tenants: &[Tenant], number: u64) -> &Tenant {
     &tenants[number as usize % tenants.len()]
 }
 
-fn write(request: &mut Vec<u8>, path: &str, tenant: &Tenant, key: Option<u64>, body: &str) {
+pub(crate) fn write(
+    request: &mut Vec<u8>,
+    path: &str,
+    tenant: &Tenant,
+    key: Option<u64>,
+    body: &str,
+) {
     let key = key.map_or_else(String::new, |key| {
         format!("Idempotency-Key: bench-{key}\r\n")
     });

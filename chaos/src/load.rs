@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use waypost_core::clock::{Clock, Timestamp, delta};
 use waypost_tests::{SENDER, untracked};
 
+use crate::cancellation::Cancellation;
 use crate::fleet::Fleet;
 use crate::plan::{Kind, Message, Plan, Submission};
 use crate::random::Random;
@@ -37,6 +39,10 @@ pub(crate) struct Accepted {
     pub(crate) message_id: String,
     pub(crate) organization: usize,
     pub(crate) message: Message,
+    /// No provider may have it before.
+    pub(crate) scheduled_at: Option<Timestamp>,
+    /// How many of its recipients are cancelled, as the API says.
+    pub(crate) cancelled: usize,
 }
 
 /// The results of the load.
@@ -59,6 +65,7 @@ pub(crate) struct Load {
     pub(crate) apis: Vec<String>,
     pub(crate) tenants: Arc<Vec<Tenant>>,
     fleet: Arc<Fleet>,
+    clock: Clock,
     results: Mutex<LoadResult>,
 }
 
@@ -75,12 +82,14 @@ impl Load {
         apis: Vec<String>,
         tenants: Arc<Vec<Tenant>>,
         fleet: Arc<Fleet>,
+        clock: Clock,
     ) -> Arc<Self> {
         Arc::new(Self {
             http,
             apis,
             tenants,
             fleet,
+            clock,
             results: Mutex::default(),
         })
     }
@@ -92,10 +101,12 @@ impl Load {
         for submission in &plan.submissions {
             tokio::time::sleep_until(begun + submission.at).await;
             let permit = Arc::clone(&permits).acquire_owned().await;
-            let (own, submission, random) = (Arc::clone(self), submission.clone(), random.fork());
+            let (own, submission) = (Arc::clone(self), submission.clone());
+            let [sending, cancelling] = [random.fork(), random.fork()];
             requests.spawn(async move {
-                own.submit(submission, random).await;
+                let cancellations = own.submit(submission, sending).await;
                 drop(permit);
+                own.cancel_all(cancellations, cancelling).await;
             });
             while let Some(ended) = requests.try_join_next() {
                 ended.expect("a client does not panic");
@@ -127,8 +138,10 @@ impl Load {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn submit(&self, submission: Submission, mut random: Random) {
-        let (path, body) = path_and_body(&submission);
+    /// Returns the cancellations of what was accepted.
+    async fn submit(&self, submission: Submission, mut random: Random) -> Vec<Cancellation> {
+        let begun_at = self.clock.now();
+        let (path, body) = path_and_body(&submission, begun_at);
         let end = Instant::now() + RETRY_TIME_MAX;
         loop {
             let api = random.below(self.apis.len());
@@ -144,14 +157,18 @@ impl Load {
                 .timeout(wait)
                 .json(&body);
             match self.try_once(request).await {
-                TryResult::Definite(answer) => return self.record(submission, &answer),
-                TryResult::Refused(why) => return self.record_failure(&submission, &why),
+                TryResult::Definite(answer) => return self.record(submission, begun_at, &answer),
+                TryResult::Refused(why) => {
+                    self.record_failure(&submission, &why);
+                    return Vec::new();
+                }
                 TryResult::Retry { why, wait } => {
                     let is_cut = why == BROKEN && self.fleet.is_stopping(api);
                     self.lock().cut_by_stop += usize::from(is_cut);
                     *self.lock().repeated.entry(why.clone()).or_default() += 1;
                     if Instant::now() > end {
-                        return self.record_failure(&submission, &format!("at last: {why}"));
+                        self.record_failure(&submission, &format!("at last: {why}"));
+                        return Vec::new();
                     }
                     tokio::time::sleep(wait.mul_f64(0.5 + random.fraction())).await;
                 }
@@ -182,9 +199,15 @@ impl Load {
         }
     }
 
-    fn record(&self, submission: Submission, answer: &Value) {
+    fn record(
+        &self,
+        submission: Submission,
+        begun_at: Timestamp,
+        answer: &Value,
+    ) -> Vec<Cancellation> {
         let single = std::slice::from_ref(answer);
         let results = answer["results"].as_array().map_or(single, Vec::as_slice);
+        let mut cancellations = Vec::new();
         let mut load = self.lock();
         if results.len() != submission.messages.len() {
             let why = format!("{}: {} results", submission.key, results.len());
@@ -192,14 +215,33 @@ impl Load {
         }
         for (message, result) in submission.messages.into_iter().zip(results) {
             match (result["messageId"].as_str(), result["status"].as_str()) {
-                (Some(id), Some("queued")) => load.accepted.push(Accepted {
-                    message_id: id.to_owned(),
-                    organization: submission.organization,
-                    message,
-                }),
+                (Some(id), Some("queued")) => {
+                    cancellations.extend(Cancellation::of(id, submission.organization, &message));
+                    load.accepted.push(Accepted {
+                        message_id: id.to_owned(),
+                        organization: submission.organization,
+                        scheduled_at: scheduled_at(&message, begun_at),
+                        message,
+                        cancelled: 0,
+                    });
+                }
                 _ => load.failed.push(format!("{}: {result}", submission.key)),
             }
         }
+        cancellations
+    }
+
+    pub(crate) fn record_cancellation(&self, message_id: &str, cancelled: usize) {
+        let mut results = self.lock();
+        let mut accepted = results.accepted.iter_mut();
+        if let Some(one) = accepted.find(|one| one.message_id == message_id) {
+            one.cancelled = cancelled;
+        }
+    }
+
+    pub(crate) fn record_failed_cancellation(&self, message_id: &str) {
+        let why = format!("the cancellation of {message_id} got no definite response");
+        self.lock().failed.push(why);
     }
 
     fn record_failure(&self, submission: &Submission, why: &str) {
@@ -208,8 +250,9 @@ impl Load {
     }
 }
 
-fn path_and_body(submission: &Submission) -> (&'static str, Value) {
-    let mut messages = submission.messages.iter().map(body);
+fn path_and_body(submission: &Submission, begun_at: Timestamp) -> (&'static str, Value) {
+    let messages = submission.messages.iter();
+    let mut messages = messages.map(|message| body(message, begun_at));
     if submission.is_batch {
         let messages: Vec<Value> = messages.collect();
         return ("/v1/emails/batch", json!({ "messages": messages }));
@@ -217,20 +260,29 @@ fn path_and_body(submission: &Submission) -> (&'static str, Value) {
     ("/v1/send", messages.next().unwrap_or_default())
 }
 
-fn body(message: &Message) -> Value {
+/// When a message of a request is due, if it is scheduled.
+fn scheduled_at(message: &Message, begun_at: Timestamp) -> Option<Timestamp> {
+    Some(begun_at + delta(message.scheduled?))
+}
+
+fn body(message: &Message, begun_at: Timestamp) -> Value {
     let to: Vec<&str> = message
         .recipients
         .iter()
         .map(|one| one.address.as_str())
         .collect();
-    json!({
+    let mut body = json!({
         "from": SENDER,
         "to": to,
         "subject": "Chaos",
         "text": "Nothing lost, nothing twice.",
         "tags": [tag(message.rule)],
         "tracking": untracked(),
-    })
+    });
+    if let Some(time) = scheduled_at(message, begun_at) {
+        body["scheduledAt"] = time.to_rfc3339().into();
+    }
+    body
 }
 
 fn retry(why: String, wait: Option<Duration>) -> TryResult {

@@ -6,7 +6,7 @@
 //! counts what the simulator and the receivers have; it does not trust what the service
 //! reports about itself.
 //!
-//! `plan` decides what to send and `load` sends it. `faults` injects faults into the
+//! `plan` decides what to send, `load` sends it and `cancellation` cancels some of it. `faults` injects faults into the
 //! `fleet` of processes, the `servers`, the simulator and the webhook receivers. `idle`
 //! waits until no work is left, `verification` counts, `records` reads the tables that
 //! explain a count, and `report` prints.
@@ -17,6 +17,7 @@
 //! `scripts/chaos.sh` starts the servers and this program. The simulator is a part of
 //! this process, which is never killed, so its records are reliable.
 
+mod cancellation;
 mod faults;
 mod fleet;
 mod idle;
@@ -163,6 +164,14 @@ async fn chaos(options: Options) -> bool {
     }
 }
 
+fn http_client() -> Client {
+    let http = Client::builder()
+        .no_proxy()
+        .timeout(load::RESPONSE_TIME_MAX)
+        .build();
+    http.expect("an HTTP client can be made")
+}
+
 impl Run {
     async fn start(options: Options, plan: Plan) -> Self {
         let clock = Clock::system();
@@ -180,11 +189,7 @@ impl Run {
         let fleet = fleet(&options, &variables, &apis, &logs);
         fleet.start();
         tokio::spawn(load_balancer::serve(balancer, apis.clone()));
-        let http = Client::builder()
-            .no_proxy()
-            .timeout(load::RESPONSE_TIME_MAX)
-            .build();
-        let http = http.expect("an HTTP client can be made");
+        let http = http_client();
         let apis: Vec<String> = apis
             .iter()
             .map(|address| format!("http://{address}"))
@@ -209,7 +214,13 @@ impl Run {
             "{APIS} APIs, {WORKERS} workers, {SCHEDULERS} schedulers and {ORGANIZATIONS} organizations are ready"
         ));
         let fleet = Arc::new(fleet);
-        let load = Load::new(http, apis, Arc::clone(&tenants), Arc::clone(&fleet));
+        let load = Load::new(
+            http,
+            apis,
+            Arc::clone(&tenants),
+            Arc::clone(&fleet),
+            clock.clone(),
+        );
         let targets = Arc::new(Targets {
             fleet,
             servers: Servers::new(options.state.clone(), options.redis_url.clone()),

@@ -31,6 +31,15 @@ const VERY_MANY: usize = 230;
 /// Share of the messages to one recipient that go to a magic address.
 const MAGIC_SHARE: f64 = 0.15;
 
+/// Share of the messages that are scheduled, and how many seconds ahead: longer than a client
+/// repeats a request after most faults.
+const SCHEDULED_SHARE: f64 = 0.12;
+const SCHEDULED_SECONDS: (f64, f64) = (15.0, 40.0);
+/// Share of the messages that are cancelled.
+const CANCELLED_SHARE: f64 = 0.08;
+/// How many seconds after their acceptance, or around their time, messages are cancelled.
+const CANCELLED_SECONDS_MAX: f64 = 2.0;
+
 /// Share of the requests that come in bursts; the others are spread evenly.
 const BURST_SHARE: f64 = 0.5;
 const BURST_INTERVAL: Duration = Duration::from_secs(4);
@@ -138,6 +147,10 @@ pub(crate) struct Recipient {
 pub(crate) struct Message {
     pub(crate) rule: usize,
     pub(crate) recipients: Vec<Recipient>,
+    /// How long ahead it is scheduled, if it is.
+    pub(crate) scheduled: Option<Duration>,
+    /// How long after its acceptance it is cancelled, if it is.
+    pub(crate) cancelled_after: Option<Duration>,
 }
 
 /// A request: one message, or a batch of them.
@@ -245,10 +258,8 @@ impl Planner {
             true => self.random.pick(&MAGIC),
             false => Kind::Ordinary,
         };
-        Message {
-            rule: self.random.below(PROVIDERS.len()),
-            recipients: vec![self.recipient(kind)],
-        }
+        let recipients = vec![self.recipient(kind)];
+        self.message(recipients)
     }
 
     /// A message to many. Its recipients are ordinary: some providers take many
@@ -264,9 +275,25 @@ impl Planner {
             let index = self.random.below(count);
             recipients[index] = self.recipient(Kind::Suppressed);
         }
+        self.message(recipients)
+    }
+
+    fn message(&mut self, recipients: Vec<Recipient>) -> Message {
+        let (least, most) = SCHEDULED_SECONDS;
+        let scheduled = match self.random.chance(SCHEDULED_SHARE) {
+            true => Some(Duration::from_secs_f64(self.random.between(least, most))),
+            false => None,
+        };
+        let cancelled_after = self.random.chance(CANCELLED_SHARE).then(|| {
+            let after = self.random.between(0.0, CANCELLED_SECONDS_MAX);
+            let begin = scheduled.unwrap_or_default();
+            begin.saturating_sub(Duration::from_secs(1)) + Duration::from_secs_f64(after)
+        });
         Message {
             rule: self.random.below(PROVIDERS.len()),
             recipients,
+            scheduled,
+            cancelled_after,
         }
     }
 

@@ -13,6 +13,8 @@ pub(crate) struct FinalState {
     /// Attempts with an unknown outcome, for a while or for good: later evidence changes
     /// an attempt to ACCEPTED, but does not lower this count.
     pub(crate) unknowns: i64,
+    /// Whether its message was cancelled.
+    pub(crate) is_cancelled: bool,
 }
 
 /// The final states of all recipients, by message and position.
@@ -22,7 +24,8 @@ pub(crate) async fn final_states(
     let mut connection = PgConnection::connect(database_url).await?;
     let rows = sqlx::query(
         "SELECT r.message_id, r.position, r.status::text AS status,
-                greatest(r.unknowns, coalesce(a.unknowns, 0)) AS unknowns
+                greatest(r.unknowns, coalesce(a.unknowns, 0)) AS unknowns,
+                coalesce(r.last_error = 'CANCELLED', false) AS cancelled
          FROM recipients r
          LEFT JOIN (
              SELECT message_id, position, count(*) AS unknowns
@@ -39,6 +42,7 @@ pub(crate) async fn final_states(
         let final_state = FinalState {
             status: row.get("status"),
             unknowns: row.get("unknowns"),
+            is_cancelled: row.get("cancelled"),
         };
         let id: Uuid = row.get("message_id");
         ((id.to_string(), position as usize), final_state)

@@ -38,8 +38,9 @@ pub(crate) fn print_load(results: &LoadResult, exits: usize) {
 /// Prints the counts behind the summary line.
 pub(crate) fn print_counts(verification: &Verification, simulator: &Simulator, tenants: &[Tenant]) {
     progress(format!(
-        "recipients at the providers: {}; not delivered: {} rejected, {} by onUnknown: fail, {} because two responses were lost",
+        "recipients at the providers: {}; not delivered: {} cancelled, {} rejected, {} by onUnknown: fail, {} because two responses were lost",
         simulator.captured_count(),
+        verification.cancelled,
         verification.rejected,
         verification.failed_by_policy,
         verification.lost_twice,

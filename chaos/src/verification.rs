@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use chrono::DateTime;
 use waypost_simulator::{Captured, Provider, Simulator};
 
 use crate::load::Accepted;
@@ -22,6 +23,8 @@ pub(crate) struct Verification {
     pub(crate) explained: usize,
     /// Sends that the simulator has accepted, repeated ones included.
     pub(crate) sends: u64,
+    /// Not delivered: cancelled.
+    pub(crate) cancelled: usize,
     /// Not delivered: a provider rejected a recipient as planned.
     pub(crate) rejected: usize,
     /// Not delivered: a response was lost, and the rule says `fail`.
@@ -44,6 +47,12 @@ pub(crate) enum ViolationKind {
     WebhookMissing(&'static str),
     /// A message to a suppressed recipient.
     SentThoughSuppressed,
+    /// A message whose cancellation succeeded.
+    SentThoughCancelled,
+    /// A scheduled message before its time.
+    SentEarly,
+    /// The API reported another number of cancelled recipients.
+    CancelledOthers,
 }
 
 /// A violation, and its recipient.
@@ -64,6 +73,9 @@ impl fmt::Display for ViolationKind {
             Self::Duplicated(sends) => write!(f, "{sends} unexplained repeats"),
             Self::WebhookMissing(event) => write!(f, "no webhook {event}"),
             Self::SentThoughSuppressed => f.write_str("sent though suppressed"),
+            Self::SentThoughCancelled => f.write_str("sent though cancelled"),
+            Self::SentEarly => f.write_str("sent before its time"),
+            Self::CancelledOthers => f.write_str("another number of recipients was cancelled"),
         }
     }
 }
@@ -94,8 +106,11 @@ impl Verification {
     pub(crate) fn duplicated(&self) -> usize {
         self.count(|kind| match kind {
             ViolationKind::Duplicated(sends) => sends,
-            ViolationKind::SentThoughSuppressed => 1,
-            ViolationKind::Lost | ViolationKind::WebhookMissing(_) => 0,
+            ViolationKind::SentThoughSuppressed | ViolationKind::SentThoughCancelled => 1,
+            ViolationKind::Lost
+            | ViolationKind::WebhookMissing(_)
+            | ViolationKind::SentEarly
+            | ViolationKind::CancelledOthers => 0,
         })
     }
 
@@ -112,6 +127,7 @@ impl Verifier<'_> {
     pub(crate) fn count(&self, accepted: &[Accepted]) -> Verification {
         let mut verification = Verification::default();
         for one in accepted {
+            let mut cancelled = 0;
             for (position, recipient) in one.message.recipients.iter().enumerate() {
                 let check = Check {
                     accepted: one,
@@ -123,6 +139,12 @@ impl Verifier<'_> {
                 };
                 verification.sends += check.sends.len() as u64;
                 self.verify(&check, &mut verification);
+                cancelled += usize::from(check.is_cancelled());
+                let is_last = position + 1 == one.message.recipients.len();
+                if is_last && cancelled != one.cancelled {
+                    let violation = check.violation(ViolationKind::CancelledOthers);
+                    verification.violations.push(violation);
+                }
             }
         }
         self.allow_sns_to_give_up(&mut verification);
@@ -139,6 +161,18 @@ impl Verifier<'_> {
             return self.require(check, &["DROPPED"], verification);
         }
         verification.accepted += 1;
+        if check.is_sent_early() {
+            let violation = check.violation(ViolationKind::SentEarly);
+            verification.violations.push(violation);
+        }
+        if check.is_cancelled() {
+            verification.cancelled += 1;
+            if !check.sends.is_empty() {
+                let violation = check.violation(ViolationKind::SentThoughCancelled);
+                verification.violations.push(violation);
+            }
+            return self.require(check, &["QUEUED", "DROPPED"], verification);
+        }
         let repeats = check.sends.len().saturating_sub(1);
         let explained = repeats.min(check.allowed_repeats());
         verification.explained += explained;
@@ -224,6 +258,23 @@ impl Check<'_> {
             Policy::Wait | Policy::Resend => self.unknowns(),
             Policy::Fail => 0,
         }
+    }
+
+    /// Whether the API said that it is cancelled; of a message to several, the tables say to
+    /// which of them that applies.
+    fn is_cancelled(&self) -> bool {
+        if self.accepted.message.recipients.len() == 1 {
+            return self.accepted.cancelled > 0;
+        }
+        self.final_state.is_some_and(|state| state.is_cancelled)
+    }
+
+    fn is_sent_early(&self) -> bool {
+        let accepted_at = |send: &Captured| DateTime::parse_from_rfc3339(&send.accepted_at).ok();
+        self.accepted.scheduled_at.is_some_and(|due| {
+            let mut times = self.sends.iter().map(accepted_at);
+            times.any(|time| time.is_none_or(|time| time < due))
+        })
     }
 
     fn has_failed(&self) -> bool {

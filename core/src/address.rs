@@ -163,8 +163,21 @@ impl Mailbox {
         let (name, address) = split_name(text);
         let (local, domain) = address.rsplit_once('@').ok_or(AddressError::Malformed)?;
         let address = EmailAddress::from_parts(local, domain)?;
-        let name = name.map(unquote).transpose()?;
+        Self::named(name.map(unquote).transpose()?, address)
+    }
+
+    /// An address with a display name. An empty name is none.
+    ///
+    /// # Errors
+    /// The first rule that the name breaks.
+    pub fn named(name: Option<String>, address: EmailAddress) -> Result<Self, AddressError> {
         let name = name.filter(|name| !name.is_empty());
+        if name
+            .as_deref()
+            .is_some_and(|name| name.chars().any(char::is_control))
+        {
+            return Err(AddressError::Control);
+        }
         if name.as_deref().is_some_and(encoded_word::contains_control) {
             return Err(AddressError::Control);
         }

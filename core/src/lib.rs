@@ -9,6 +9,7 @@
 pub mod acceptance;
 pub mod account_limiter;
 pub mod address;
+pub mod attachment;
 pub mod audit;
 pub mod auth;
 pub mod batcher;

@@ -45,6 +45,8 @@ use ticker::Ticker;
 /// Longest interval at which the leader lock is checked. Postgres takes the lock from a leader
 /// that has not checked it for 10 s.
 const LEADER_CHECK_MAX: Duration = Duration::from_secs(2);
+/// Longest interval at which scheduled mail that is due is looked for.
+const PUSH_SCHEDULED_EVERY_MAX: Duration = Duration::from_millis(250);
 const REAP_UNREGISTERED_EVERY: Duration = Duration::from_secs(60);
 const DELETE_KEYS_EVERY: Duration = Duration::from_secs(10);
 const DELETE_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
@@ -144,7 +146,7 @@ fn start_tickers(
 /// The longest time over which the first runs of the tasks are spread.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
 /// The number of tasks.
-const TASKS: u32 = 12;
+const TASKS: u32 = 14;
 
 /// The tasks and their intervals.
 fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
@@ -153,6 +155,8 @@ fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
         (Task::Reap, tick),
         (Task::ReapUnregistered, REAP_UNREGISTERED_EVERY),
         (Task::Relay, tick),
+        (Task::PushScheduled, tick.min(PUSH_SCHEDULED_EVERY_MAX)),
+        (Task::EndExpired, tick),
         (Task::RelayWebhooks, tick),
         (Task::DeleteWebhooks, DELETE_WEBHOOKS_EVERY),
         (Task::DeleteKeys, DELETE_KEYS_EVERY),

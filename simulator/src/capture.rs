@@ -237,6 +237,7 @@ mod tests {
         let body = Arc::new(Body::default());
         let recipients = addresses.iter().map(|to| Recipient {
             to: (*to).to_owned(),
+            kind: crate::mail::Kind::To,
             visible: None,
             envelope: Arc::clone(&envelope),
             body: Arc::clone(&body),

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use http::{Method, StatusCode};
 
-use crate::mail::Captured;
+use crate::mail::{Captured, Kind};
 use crate::reply::{self, Answer};
 use crate::request::Request;
 use crate::state::State;
@@ -26,7 +26,11 @@ pub(crate) fn handle(state: &State, request: &Request) -> Option<Answer> {
     if request.path() == "/" {
         return Some(page(StatusCode::OK, &list(state, request)));
     }
-    let sequence = request.path().strip_prefix("/inbox/")?.parse().ok()?;
+    let path = request.path().strip_prefix("/inbox/")?;
+    if let Some((sequence, nth)) = path.split_once("/attachments/") {
+        return Some(file(state, sequence.parse().ok()?, nth.parse().ok()?));
+    }
+    let sequence = path.parse().ok()?;
     Some(match state.captures.find(sequence) {
         Some(captured) => page(StatusCode::OK, &detail(&captured)),
         None => {
@@ -34,6 +38,27 @@ pub(crate) fn handle(state: &State, request: &Request) -> Option<Answer> {
             page(StatusCode::NOT_FOUND, gone)
         }
     })
+}
+
+/// An attachment. A browser saves it and never shows it: it may be any page.
+fn file(state: &State, sequence: u64, nth: usize) -> Answer {
+    let captured = state.captures.find(sequence);
+    let file = captured.and_then(|captured| captured.attachments.into_iter().nth(nth));
+    match file {
+        Some(file) => reply::file(file.content)
+            .with_header("content-disposition", &disposition(&file.filename))
+            .with_header("content-security-policy", POLICY)
+            .with_header("x-content-type-options", "nosniff"),
+        None => page(
+            StatusCode::NOT_FOUND,
+            "<p class=\"empty\">This file is no longer kept.</p>",
+        ),
+    }
+}
+
+fn disposition(filename: &str) -> String {
+    let name = percent_encoding::utf8_percent_encode(filename, percent_encoding::NON_ALPHANUMERIC);
+    format!("attachment; filename*=utf-8''{name}")
 }
 
 fn list(state: &State, request: &Request) -> String {
@@ -91,11 +116,20 @@ fn detail(mail: &Captured) -> String {
     );
     row(&mut html, "From", &mail.from);
     row(&mut html, "To", &mail.to);
+    let kind = match mail.kind {
+        Kind::To => "To",
+        Kind::Cc => "Cc",
+        Kind::Bcc => "Bcc",
+    };
+    row(&mut html, "Named in", kind);
     row(
         &mut html,
         "Shown in To and Cc",
         &mail.visible_recipients.join(", "),
     );
+    if !mail.visible_cc.is_empty() {
+        row(&mut html, "Shown in Cc", &mail.visible_cc.join(", "));
+    }
     row(&mut html, "Provider", mail.provider.name());
     row(&mut html, "Provider message id", &mail.provider_message_id);
     row(&mut html, "Accepted", &mail.accepted_at);
@@ -107,12 +141,17 @@ fn detail(mail: &Captured) -> String {
     pairs(&mut html, "Metadata", &mail.metadata);
     if !mail.attachments.is_empty() {
         html.push_str("<h3>Attachments</h3><ul>");
-        for file in &mail.attachments {
+        for (nth, file) in mail.attachments.iter().enumerate() {
             let (name, kind) = (escape(&file.filename), escape(&file.content_type));
+            let id = file
+                .content_id
+                .as_deref()
+                .map_or_else(String::new, |id| format!(", shown as cid:{}", escape(id)));
             let _ = write!(
                 html,
-                "<li>{name} <small>{kind}, {} bytes</small></li>",
-                file.bytes
+                "<li><a href=\"/inbox/{}/attachments/{nth}\">{name}</a> \
+                 <small>{kind}, {} bytes{id}, SHA-256 {}</small></li>",
+                mail.sequence, file.bytes, file.sha256
             );
         }
         html.push_str("</ul>");

@@ -36,7 +36,7 @@ mod state;
 
 pub use callbacks::{CallbackCounts, CallbackSettings, SignatureFault};
 pub use faults::{Fault, FaultCalls, FaultKind};
-pub use mail::{Captured, CapturedAttachment};
+pub use mail::{Captured, CapturedAttachment, Kind};
 pub use providers::Provider;
 pub use server::Simulator;
 pub use smtp::smtp_certificate;

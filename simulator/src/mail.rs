@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::providers::Provider;
 
@@ -19,8 +21,12 @@ pub struct Captured {
     pub sequence: u64,
     pub provider: Provider,
     pub to: String,
+    /// `TO`, `CC` or `BCC`: how the sender named this recipient.
+    pub kind: Kind,
     /// Every address that this recipient sees in To and Cc.
     pub visible_recipients: Vec<String>,
+    /// Those of them that it sees in Cc.
+    pub visible_cc: Vec<String>,
     /// The From mailbox, with its display name if there is one.
     pub from: String,
     pub reply_to: Option<String>,
@@ -46,7 +52,24 @@ pub struct Captured {
     pub raw: Option<String>,
 }
 
-/// An attachment's metadata.
+/// How a recipient is named in a mail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Kind {
+    #[default]
+    To,
+    Cc,
+    Bcc,
+}
+
+/// What all recipients of a mail see.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Visible {
+    pub(crate) to: Vec<String>,
+    pub(crate) cc: Vec<String>,
+}
+
+/// An attachment. Its content is served by `/inbox/<sequence>/attachments/<n>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CapturedAttachment {
@@ -56,6 +79,30 @@ pub struct CapturedAttachment {
     /// The content id by which HTML refers to it.
     pub content_id: Option<String>,
     pub bytes: usize,
+    /// In lower-case hex.
+    pub sha256: String,
+    /// Empty if bodies are not kept.
+    #[serde(skip)]
+    pub content: Bytes,
+}
+
+impl CapturedAttachment {
+    pub(crate) fn new(
+        filename: String,
+        content_type: String,
+        content_id: Option<String>,
+        content: impl Into<Bytes>,
+    ) -> Self {
+        let content = content.into();
+        Self {
+            filename,
+            content_type,
+            content_id,
+            bytes: content.len(),
+            sha256: hex::encode(Sha256::digest(&content)),
+            content,
+        }
+    }
 }
 
 /// The fields that all recipients of a message share, except for its body.
@@ -93,8 +140,9 @@ pub(crate) struct AsSent {
 #[derive(Clone, Debug)]
 pub(crate) struct Recipient {
     pub(crate) to: String,
+    pub(crate) kind: Kind,
     /// To and Cc as this recipient sees them; `None` if the recipient sees only itself.
-    pub(crate) visible: Option<Arc<[String]>>,
+    pub(crate) visible: Option<Arc<Visible>>,
     pub(crate) envelope: Arc<Envelope>,
     pub(crate) body: Arc<Body>,
     pub(crate) metadata: Vec<(String, String)>,
@@ -123,7 +171,16 @@ impl Body {
     pub(crate) fn bytes(&self) -> usize {
         let text = self.text.as_ref().map_or(0, String::len);
         let raw = self.as_sent.as_ref().map_or(0, |sent| sent.raw.len());
-        self.html.as_ref().map_or(0, String::len) + text + raw
+        let files = self.attachments.iter().map(|file| file.content.len());
+        self.html.as_ref().map_or(0, String::len) + text + raw + files.sum::<usize>()
+    }
+
+    /// Drops the contents of the files.
+    pub(crate) fn without_contents(mut self) -> Self {
+        for file in &mut self.attachments {
+            file.content = Bytes::new();
+        }
+        self
     }
 }
 
@@ -187,10 +244,15 @@ impl Record {
             sequence: self.sequence,
             provider: self.provider,
             to: recipient.to.clone(),
-            visible_recipients: recipient
+            kind: recipient.kind,
+            visible_recipients: recipient.visible.as_ref().map_or_else(
+                || vec![recipient.to.clone()],
+                |visible| [visible.to.clone(), visible.cc.clone()].concat(),
+            ),
+            visible_cc: recipient
                 .visible
                 .as_ref()
-                .map_or_else(|| vec![recipient.to.clone()], |visible| visible.to_vec()),
+                .map_or_else(Vec::new, |visible| visible.cc.clone()),
             from: recipient.envelope.from.clone(),
             reply_to,
             subject: recipient.fill(&recipient.envelope.subject),
@@ -216,4 +278,15 @@ impl Record {
             raw: sent.map(|sent| sent.raw.clone()),
         }
     }
+}
+
+/// Each recipient of a mail with its kind.
+pub(crate) fn with_kinds<T>(
+    to: Vec<T>,
+    cc: Vec<T>,
+    bcc: Vec<T>,
+) -> impl Iterator<Item = (Kind, T)> {
+    let lists = [(Kind::To, to), (Kind::Cc, cc), (Kind::Bcc, bcc)];
+    let lists = lists.into_iter();
+    lists.flat_map(|(kind, list)| list.into_iter().map(move |one| (kind, one)))
 }

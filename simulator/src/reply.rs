@@ -70,6 +70,11 @@ pub(crate) fn xml(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     with_type(status, "text/xml", body)
 }
 
+/// A response with a file of any type.
+pub(crate) fn file(body: impl Into<Bytes>) -> Answer {
+    with_type(StatusCode::OK, "application/octet-stream", body)
+}
+
 /// A response without a body.
 pub(crate) fn empty(status: StatusCode) -> Answer {
     Answer {

@@ -19,6 +19,7 @@ mod replies;
 mod requests;
 mod signing;
 mod transport;
+mod whole_mail;
 
 use bytes::Bytes;
 use chrono::DateTime;
@@ -98,11 +99,13 @@ fn with_access_at<T>(
 fn rich_mail() -> OutgoingMail {
     OutgoingMail {
         message_id: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001).into(),
-        recipient: 7,
+        recipient: Some(7),
         attempt_id: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0002).into(),
         from: Mailbox::parse("\"Müller, Zoë\" <zoe@example.com>").unwrap(),
-        to: Mailbox::parse("\"Lovelace, Ada\" <ada@example.org>").unwrap(),
-        reply_to: Some(Mailbox::parse("Hilfe ☂ <help@example.com>").unwrap()),
+        to: vec![Mailbox::parse("\"Lovelace, Ada\" <ada@example.org>").unwrap()],
+        cc: Vec::new(),
+        bcc: Vec::new(),
+        reply_to: vec![Mailbox::parse("Hilfe ☂ <help@example.com>").unwrap()],
         subject: "Grüße 📬".to_owned(),
         html: Some("<p>Grüße</p>".to_owned()),
         text: Some("Grüße".to_owned()),
@@ -117,6 +120,7 @@ fn rich_mail() -> OutgoingMail {
             "List-Unsubscribe".to_owned(),
             "<https://example.com/u/1>".to_owned(),
         )],
+        attachments: Vec::new(),
     }
 }
 
@@ -124,8 +128,8 @@ fn rich_mail() -> OutgoingMail {
 fn plain_mail() -> OutgoingMail {
     OutgoingMail {
         from: Mailbox::parse("zoe@example.com").unwrap(),
-        to: Mailbox::parse("ada@example.org").unwrap(),
-        reply_to: None,
+        to: vec![Mailbox::parse("ada@example.org").unwrap()],
+        reply_to: Vec::new(),
         html: None,
         tags: Vec::new(),
         headers: Vec::new(),
@@ -154,7 +158,7 @@ fn json_body(call: &ProviderCall) -> Value {
 
 fn form_fields(call: &ProviderCall) -> &[(String, String)] {
     match &call.body {
-        CallBody::Form(fields) => fields,
+        CallBody::Form(form) => &form.fields,
         CallBody::Empty | CallBody::Json(_) => panic!("the call has no form"),
     }
 }

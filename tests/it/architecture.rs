@@ -33,10 +33,13 @@ const HOMES: [Home; 8] = [
             "core/src/acceptance/insert.rs",
             // The tables of delivery, a file for each operation on them.
             "core/src/delivery/attempt.rs",
+            "core/src/delivery/expiry.rs",
             "core/src/delivery/lease.rs",
             "core/src/delivery/outbox.rs",
             "core/src/delivery/outcome.rs",
             "core/src/delivery/reaper.rs",
+            "core/src/delivery/schedule.rs",
+            "core/src/delivery/waiting.rs",
         ],
     },
     Home {
@@ -110,6 +113,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
     (
         "records that every subject writes or is kept by",
         &[
+            "attachment",
             "audit",
             "idempotency",
             "metrics",

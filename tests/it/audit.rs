@@ -53,7 +53,7 @@ async fn an_entry_has_actor_action_target_and_address() {
     assert!(is_iso(&entry["occurredAt"]) && entry["actor"]["id"].is_string());
     assert_eq!(
         page["pagination"],
-        json!({ "page": 1, "limit": 20, "total": 1, "totalPages": 1 })
+        json!({ "page": 1, "limit": 20, "total": 1, "totalPages": 1, "nextCursor": null })
     );
 }
 
@@ -176,7 +176,7 @@ async fn the_log_is_filtered_by_action_target_and_time_and_paged() {
         .expect(200);
     assert_eq!(
         page,
-        json!({ "data": [], "pagination": { "page": 2, "limit": 3, "total": 3, "totalPages": 1 } })
+        json!({ "data": [], "pagination": { "page": 2, "limit": 3, "total": 3, "totalPages": 1, "nextCursor": null } })
     );
 }
 

@@ -12,7 +12,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
 /// Every operation, and the permission that it requires.
-const OPERATIONS: [(&str, &str, Permission); 63] = [
+const OPERATIONS: [(&str, &str, Permission); 68] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
     ("GET", "/v1/providers", Permission::ProvidersRead),
@@ -97,8 +97,21 @@ const OPERATIONS: [(&str, &str, Permission); 63] = [
     ("GET", "/v1/metrics/summary", Permission::MetricsRead),
     ("GET", "/v1/messages", Permission::MetricsRead),
     ("GET", "/v1/messages/{}", Permission::MetricsRead),
+    ("GET", "/v1/messages/{}/content", Permission::ContentRead),
     ("GET", "/v1/messages/{}/recipients", Permission::MetricsRead),
+    (
+        "GET",
+        "/v1/messages/{}/attachments",
+        Permission::ContentRead,
+    ),
+    (
+        "GET",
+        "/v1/messages/{}/attachments/{}",
+        Permission::ContentRead,
+    ),
     ("POST", "/v1/messages/{}/retry", Permission::Send),
+    ("POST", "/v1/messages/{}/cancel", Permission::Send),
+    ("PATCH", "/v1/messages/{}", Permission::Send),
     ("GET", "/v1/routing-rules", Permission::ProvidersRead),
     ("POST", "/v1/routing-rules", Permission::ProvidersWrite),
     ("GET", "/v1/routing-rules/{}", Permission::ProvidersRead),

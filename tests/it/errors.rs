@@ -80,7 +80,7 @@ async fn a_body_that_is_too_large_is_rejected() {
 #[tokio::test]
 async fn a_body_within_its_limit_is_accepted() {
     let app = TestApp::builder().without_worker().start().await;
-    app.connect(ProviderType::Mailgun).await;
+    app.connect(ProviderType::Ses).await;
     let mut message = message_to("a@example.org");
     message["html"] = json!("x".repeat(29 * MIB));
     app.send(&message).await;

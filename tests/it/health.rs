@@ -7,9 +7,11 @@ use serde_json::Value;
 use waypost_tests::{Reply, TestApp, wait_until};
 
 /// The verbs with which operation ids start.
-const VERBS: [&str; 22] = [
+const VERBS: [&str; 24] = [
+    "cancel",
     "create",
     "delete",
+    "download",
     "get",
     "import",
     "list",

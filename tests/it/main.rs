@@ -11,6 +11,8 @@ mod api_shutdown;
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
+mod attachments;
+#[cfg(test)]
 mod audit;
 #[cfg(test)]
 mod auth;
@@ -73,6 +75,8 @@ mod retries;
 #[cfg(test)]
 mod routing_rules;
 #[cfg(test)]
+mod schedule;
+#[cfg(test)]
 mod scheduler;
 #[cfg(test)]
 pub(crate) mod security;
@@ -98,6 +102,8 @@ mod validation;
 mod webhook_deliveries;
 #[cfg(test)]
 mod webhook_endpoints;
+#[cfg(test)]
+mod whole_message;
 #[cfg(test)]
 mod words;
 mod wrong_keys;

@@ -1,6 +1,9 @@
 //! Messages: they arrive unchanged through each provider, and their owner can see what
 //! happened to them.
 
+mod cursors;
+mod detail;
+mod filters;
 mod list;
 mod totals;
 
@@ -345,9 +348,10 @@ async fn to_may_be_a_string_or_a_list_and_the_hash_is_of_the_normalized_address(
     );
 }
 
-const RECIPIENT_KEYS: [&str; 7] = [
+const RECIPIENT_KEYS: [&str; 8] = [
     "attempts",
     "events",
+    "kind",
     "lastError",
     "providerAccountId",
     "providerMessageId",
@@ -383,7 +387,7 @@ async fn recipients_are_listed_in_order_with_their_own_histories() {
         .expect(200);
     assert_eq!(
         body["pagination"],
-        json!({ "page": 1, "limit": 20, "total": 3, "totalPages": 1 })
+        json!({ "page": 1, "limit": 20, "total": 3, "totalPages": 1, "nextCursor": null })
     );
     let rows = body["data"].as_array().unwrap();
     for row in rows {
@@ -423,7 +427,7 @@ async fn recipients_are_listed_in_order_with_their_own_histories() {
     assert_eq!(page["data"].as_array().unwrap().len(), 1);
     assert_eq!(
         page["pagination"],
-        json!({ "page": 2, "limit": 2, "total": 3, "totalPages": 2 })
+        json!({ "page": 2, "limit": 2, "total": 3, "totalPages": 2, "nextCursor": null })
     );
 }
 

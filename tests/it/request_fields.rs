@@ -2,6 +2,7 @@
 //! others; the meaning of null; and the paths that rejections name. The tests walk the
 //! served document.
 
+use chrono::TimeDelta;
 use http::Method;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -174,14 +175,14 @@ async fn all_mistakes_in_body_and_query_are_reported_at_once() {
     let tags: Vec<String> = (0..11).map(|_| "t".repeat(101)).collect();
     let mut message = message_to("a@example.org");
     message["tags"] = json!(tags);
-    message["cc"] = json!("b@example.org");
+    message["copies"] = json!("b@example.org");
     message["reply_to"] = json!("b@example.org");
     message["tracking"] = json!({ "open": true });
     message["subject"] = json!(1);
     let mut wanted = vec![
         "trace",
         "tags",
-        "cc",
+        "copies",
         "reply_to",
         "tracking.open",
         "subject",
@@ -200,11 +201,11 @@ async fn all_mistakes_in_body_and_query_are_reported_at_once() {
         told["tracking.open"],
         "is not a known field; did you mean `opens`?"
     );
-    assert_eq!(told["cc"], "is not a known field");
+    assert_eq!(told["copies"], "is not a known field");
     // The same for lists.
-    app.get("/v1/messages?page=0&limit=x&recipient=a&tag=b")
+    app.get("/v1/messages?page=0&limit=x&recipient=a&colour=b")
         .await
-        .expect_issues(400, &["page", "limit", "recipient", "tag"]);
+        .expect_issues(400, &["page", "limit", "recipient", "colour"]);
     app.get("/v1/messages?page=1&page=2")
         .await
         .expect_issues(400, &["page"]);
@@ -280,6 +281,10 @@ async fn null_in_a_change_clears_nullable_fields_and_is_rejected_elsewhere() {
     for operation in changes.filter(|operation| operation.method == Method::PATCH) {
         let path = operation.path_to(&ids);
         let schema = body_schema(&document, &operation).unwrap();
+        // Its null is now.
+        if operation.path == "/v1/messages/{id}" {
+            continue;
+        }
         let record = &record(&document, &operation)["properties"];
         for (field, of_request) in schema["properties"].as_object().unwrap() {
             let what = format!("{} {field}", operation.name());
@@ -525,6 +530,10 @@ async fn every_example_of_a_request_is_valid() {
         for (field, own) in [
             ("providerAccountId", ids["providers"].clone()),
             ("url", receiver.url()),
+            (
+                "scheduledAt",
+                (app.clock.now() + TimeDelta::days(1)).to_rfc3339(),
+            ),
         ] {
             if let Some(value) = example.get_mut(field) {
                 *value = json!(own);

@@ -11,12 +11,13 @@ use waypost_tests::{Finished, Process, Program, TestApp, wait_until, wait_within
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
 
 /// The tasks of the leader.
-const TASKS: [&str; 12] = [
+const TASKS: [&str; 14] = [
     "delete-expired",
     "delete-keys",
     "delete-webhooks",
     "domains",
     "drop-months",
+    "expire",
     "look-up",
     "partitions",
     "reap",
@@ -24,6 +25,7 @@ const TASKS: [&str; 12] = [
     "relay",
     "relay-webhooks",
     "roll-up",
+    "scheduled",
 ];
 
 async fn leader(app: &TestApp) -> Option<String> {
@@ -95,7 +97,7 @@ async fn a_hanging_task_delays_no_other() {
         app.value("SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL")
             .await
             .as_deref()
-            == Some("12")
+            == Some("14")
     })
     .await;
     let mut held = app.pool.begin().await.unwrap();
@@ -135,7 +137,7 @@ async fn operators_see_the_last_run_of_each_task() {
     let app = TestApp::builder().without_worker().start().await;
     let ran = "SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL";
     wait_until("all have run", async || {
-        app.value(ran).await.as_deref() == Some("12")
+        app.value(ran).await.as_deref() == Some("14")
     })
     .await;
     let finished = tasks(&app, &[]).await;
@@ -154,7 +156,7 @@ async fn operators_see_the_last_run_of_each_task() {
         .map(|task| task["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, TASKS);
-    let relay = &tasks[7];
+    let relay = &tasks[10];
     assert_eq!(relay["everyMs"], 50);
     assert_eq!(relay["isLate"], false);
     assert_eq!(relay["lastError"], Value::Null);

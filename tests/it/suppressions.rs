@@ -61,7 +61,8 @@ async fn a_suppression_is_added_listed_and_removed() {
     });
     assert_eq!(added, expected);
     let page = app.get(PATH).await.expect(200);
-    let pagination = json!({ "page": 1, "limit": 20, "total": 1, "totalPages": 1 });
+    let pagination =
+        json!({ "page": 1, "limit": 20, "total": 1, "totalPages": 1, "nextCursor": null });
     assert_eq!(page, json!({ "data": [added], "pagination": pagination }));
     let path = format!("{PATH}/{id}");
     assert_eq!(
@@ -166,7 +167,7 @@ async fn the_list_is_paged_newest_first() {
     let rows = page["data"].as_array().unwrap();
     let found: Vec<&Value> = rows.iter().map(|row| &row["id"]).collect();
     assert_eq!(found, ids[3..6].iter().collect::<Vec<_>>());
-    let pagination = json!({ "page": 2, "limit": 3, "total": 7, "totalPages": 3 });
+    let pagination = json!({ "page": 2, "limit": 3, "total": 7, "totalPages": 3, "nextCursor": page["pagination"]["nextCursor"] });
     assert_eq!(page["pagination"], pagination);
     let all = app.get(&format!("{PATH}?limit=100")).await.data(200);
     assert_eq!(all.as_array().unwrap().len(), 7);

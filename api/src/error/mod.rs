@@ -7,7 +7,6 @@ mod refusals;
 
 use std::time::Duration;
 
-use poem::error::ResponseError as _;
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Response};
 use poem_openapi::registry::{MetaMediaType, MetaResponse, MetaResponses, Registry};
@@ -26,7 +25,7 @@ use crate::middleware::rate_limits::whole_seconds;
 use crate::request::idempotency_key::replay;
 
 pub(crate) use reason::Reason;
-pub(crate) use refusals::{DELIVERY, MESSAGE, TEMPLATE, VERSION};
+pub(crate) use refusals::{ATTACHMENT, DELIVERY, MESSAGE, TEMPLATE, VERSION};
 
 /// The value of `Retry-After` while Postgres or Redis is away, in seconds.
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
@@ -44,6 +43,8 @@ pub(crate) enum Failure {
     Forbidden(Permission),
     /// 404: the record does not exist, or belongs to another organization.
     NotFound(&'static str),
+    /// 404: the record exists, but not what was asked for.
+    Gone(Reason, &'static str),
     /// 404: the path does not exist.
     NoSuchPath,
     /// 405: the path does not support the method.
@@ -63,8 +64,8 @@ pub(crate) enum Failure {
         path: Option<&'static str>,
         reason: Reason,
     },
-    /// 422: the request names records that do not exist.
-    UnknownIds(Vec<Issue>),
+    /// 422: as `Unprocessable`, for these fields.
+    UnprocessableFields(Reason, Vec<Issue>),
     /// 422: the provider rejected the credentials.
     InvalidCredentials {
         provider_type: ProviderType,
@@ -111,14 +112,14 @@ impl Failure {
             Self::Invalid(_) => StatusCode::BAD_REQUEST,
             Self::Unauthenticated | Self::Unverified => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::NotFound(_) | Self::NoSuchPath => StatusCode::NOT_FOUND,
+            Self::NotFound(_) | Self::Gone(..) | Self::NoSuchPath => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Conflict(..) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Unprocessable { .. } | Self::UnknownIds(_) | Self::InvalidCredentials { .. } => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
+            Self::Unprocessable { .. }
+            | Self::UnprocessableFields(..)
+            | Self::InvalidCredentials { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::ProviderUnavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Repeated(answer) => StatusCode::from_u16(answer.status).unwrap_or_default(),
@@ -131,12 +132,12 @@ impl Failure {
 
     fn code(&self) -> &'static str {
         match self {
-            Self::Invalid(_) | Self::Unprocessable { .. } | Self::UnknownIds(_) => {
+            Self::Invalid(_) | Self::Unprocessable { .. } | Self::UnprocessableFields(..) => {
                 "VALIDATION_ERROR"
             }
             Self::Unauthenticated | Self::Unverified => "AUTHENTICATION_ERROR",
             Self::Forbidden(_) => "FORBIDDEN",
-            Self::NotFound(_) | Self::NoSuchPath => "NOT_FOUND",
+            Self::NotFound(_) | Self::Gone(..) | Self::NoSuchPath => "NOT_FOUND",
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
             Self::Conflict(..) => "CONFLICT",
             Self::TooLarge(_) => "PAYLOAD_TOO_LARGE",
@@ -156,7 +157,7 @@ impl Failure {
     /// The error message, for people. A fault shows no details.
     pub(crate) fn message(&self) -> String {
         match self {
-            Self::Invalid(issues) | Self::UnknownIds(issues) => invalid_message(issues),
+            Self::Invalid(issues) | Self::UnprocessableFields(_, issues) => invalid_message(issues),
             Self::Unauthenticated => "The API key is missing or invalid".to_owned(),
             Self::Unverified => {
                 "The request is not verified as coming from the account's provider".to_owned()
@@ -165,7 +166,7 @@ impl Failure {
             Self::NotFound(what) => format!("This {what} does not exist"),
             Self::NoSuchPath => "This path does not exist".to_owned(),
             Self::MethodNotAllowed => "This path does not support the method".to_owned(),
-            Self::Conflict(_, message) => (*message).to_owned(),
+            Self::Conflict(_, message) | Self::Gone(_, message) => (*message).to_owned(),
             Self::TooLarge(max) => format!("The body is larger than {max} bytes"),
             Self::NotJson => {
                 "The body must be sent as application/json, without a Content-Encoding".to_owned()
@@ -247,10 +248,10 @@ impl Failure {
                 let shown = &issues[..issues.len().min(Issue::SHOWN_MAX)];
                 Some(json!({ "issues": shown }))
             }
-            Self::UnknownIds(issues) => {
-                Some(json!({ "reason": Reason::UnknownId, "issues": issues }))
+            Self::UnprocessableFields(reason, issues) => {
+                Some(json!({ "reason": reason, "issues": issues }))
             }
-            Self::Conflict(reason, _) => Some(json!({ "reason": reason })),
+            Self::Conflict(reason, _) | Self::Gone(reason, _) => Some(json!({ "reason": reason })),
             Self::Forbidden(permission) => {
                 Some(json!({ "requiredPermission": permission.as_str() }))
             }
@@ -299,13 +300,14 @@ impl Failure {
             | Self::Unverified
             | Self::Forbidden(_)
             | Self::NotFound(_)
+            | Self::Gone(..)
             | Self::NoSuchPath
             | Self::MethodNotAllowed
             | Self::Conflict(..)
             | Self::TooLarge(_)
             | Self::NotJson
             | Self::Unprocessable { .. }
-            | Self::UnknownIds(_)
+            | Self::UnprocessableFields(..)
             | Self::RateLimited(_)
             | Self::InvalidCredentials { .. }
             | Self::Repeated(_) => {}
@@ -462,9 +464,4 @@ pub(crate) fn respond(error: poem::Error) -> Response {
     } else {
         Failure::from_poem(&error).into_response()
     }
-}
-
-/// Whether a body could not be read because it is too large.
-pub(crate) fn is_too_large(error: &poem::error::ReadBodyError) -> bool {
-    error.status() == StatusCode::PAYLOAD_TOO_LARGE
 }

@@ -1,4 +1,5 @@
-//! The closed list of reasons: `details.reason` of every 409 and 422, for programs. The
+//! The closed list of reasons: `details.reason` of every 409 and 422 and of some 404, for
+//! programs. The
 //! document lists them as `ErrorReason`.
 
 use serde::Serialize;
@@ -35,6 +36,7 @@ macro_rules! reasons {
 reasons! {
     AddressNotPublic => "ADDRESS_NOT_PUBLIC": "422: the host of the webhook URL has no public address.",
     ApiKeyEnded => "API_KEY_ENDED": "409: the API key is revoked or expired.",
+    AttachmentNotFetched => "ATTACHMENT_NOT_FETCHED": "422: the URL of an attachment gave no file; `details.issues` says which.",
     DomainBusy => "DOMAIN_BUSY": "409: another request is changing the domain.",
     DomainExists => "DOMAIN_EXISTS": "409: the account already has the domain.",
     DomainNotVerified => "DOMAIN_NOT_VERIFIED": "422: the sender's domain is not verified on the selected account.",
@@ -42,9 +44,15 @@ reasons! {
     IdempotencyInProgress => "IDEMPOTENCY_IN_PROGRESS": "409: an earlier request with the idempotency key still runs.",
     IdempotencyKeyReused => "IDEMPOTENCY_KEY_REUSED": "409: the idempotency key was used for another request.",
     InvalidCredentials => "INVALID_CREDENTIALS": "422: the provider rejected the credentials.",
-    MessageContentGone => "MESSAGE_CONTENT_GONE": "409: the content of the message is no longer stored.",
+    MessageContentGone => "MESSAGE_CONTENT_GONE": "404, 409: the content of the message is no longer stored.",
+    MessageFinished => "MESSAGE_FINISHED": "409: all recipients of the message have the status FAILED.",
     MessageNotFailed => "MESSAGE_NOT_FAILED": "409: no recipient of the message has the status FAILED.",
+    MessageNotScheduled => "MESSAGE_NOT_SCHEDULED": "409: the message was not scheduled.",
+    MessageSending => "MESSAGE_SENDING": "409: the message is being sent.",
+    MessageSent => "MESSAGE_SENT": "409: the message was sent.",
     NoActiveProvider => "NO_ACTIVE_PROVIDER": "422: the organization has no active provider account.",
+    ProviderAccountNotActive => "PROVIDER_ACCOUNT_NOT_ACTIVE": "422: the account that the message names does not exist or is not active.",
+    ProviderCannotCarry => "PROVIDER_CANNOT_CARRY": "422: the selected account cannot carry a part of the message: its size, a header, an attachment.",
     ProviderRefused => "PROVIDER_REFUSED": "422: the provider refused the request.",
     RefusedBefore => "REFUSED_BEFORE": "422: an earlier request with the idempotency key was refused.",
     SuppressionExists => "SUPPRESSION_EXISTS": "409: the address is already suppressed.",

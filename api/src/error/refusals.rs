@@ -1,16 +1,22 @@
 //! The HTTP errors of the domain's refusals.
 
+use chrono::SecondsFormat;
 use waypost_core::acceptance::AcceptRefusal;
 use waypost_core::acceptance::retry::RetryRefusal;
+use waypost_core::attachment::AttachmentRefusal;
 use waypost_core::auth::keys::KeyRefusal;
+use waypost_core::delivery::change::ChangeRefusal;
+use waypost_core::fault::Fault;
 use waypost_core::idempotency::single::Failed;
 use waypost_core::idempotency::{KeyConflict, Repeat};
 use waypost_core::issue::Issue;
+use waypost_core::message::content::ContentRefusal;
 use waypost_core::provider::domain::DOMAINS_MAX;
 use waypost_core::provider_account::AccountRefusal;
 use waypost_core::provider_account::domains::DomainRefusal;
 use waypost_core::provider_account::event_webhook::EventWebhookRefusal;
 use waypost_core::routing::RouteRefusal;
+use waypost_core::routing::pinned::PinnedRefusal;
 use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
 use waypost_core::suppression::SuppressionRefusal;
 use waypost_core::template::TemplateRefusal;
@@ -36,6 +42,21 @@ impl From<AcceptRefusal> for Failure {
                     reason: Reason::DomainNotVerified,
                 }
             }
+            AcceptRefusal::Pinned(refusal) => refusal.into(),
+            AcceptRefusal::Invalid(issues) => Self::Invalid(issues),
+            AcceptRefusal::NotFetched(issues) => {
+                Self::UnprocessableFields(Reason::AttachmentNotFetched, issues)
+            }
+            AcceptRefusal::CannotCarry {
+                provider_type,
+                reason,
+            } => Self::Unprocessable {
+                message: format!(
+                    "The {provider_type} account that routing selects cannot carry the message: {reason}"
+                ),
+                path: None,
+                reason: Reason::ProviderCannotCarry,
+            },
             AcceptRefusal::Template(refusal) => Self::of_send(refusal),
             AcceptRefusal::UnknownGroup => SuppressionRefusal::UnknownGroup.into(),
             AcceptRefusal::Before(message) => Self::Unprocessable {
@@ -45,6 +66,43 @@ impl From<AcceptRefusal> for Failure {
             },
             AcceptRefusal::Key(conflict) => conflict.into(),
             AcceptRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<ContentRefusal> for Failure {
+    fn from(refusal: ContentRefusal) -> Self {
+        match refusal {
+            ContentRefusal::MessageNotFound => Self::NotFound(MESSAGE),
+            ContentRefusal::RecipientNotFound => Self::NotFound("recipient"),
+            ContentRefusal::AttachmentNotFound => Self::NotFound(ATTACHMENT),
+            ContentRefusal::Expired => Self::Gone(
+                Reason::MessageContentGone,
+                "The content of this message is no longer stored",
+            ),
+            ContentRefusal::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<PinnedRefusal> for Failure {
+    fn from(refusal: PinnedRefusal) -> Self {
+        let (message, reason) = match refusal {
+            PinnedRefusal::NotActive(id) => (
+                format!("must be the id of an active provider account; {id} is none"),
+                Reason::ProviderAccountNotActive,
+            ),
+            PinnedRefusal::DomainNotVerified(id, provider_type) => (
+                format!(
+                    "names the {provider_type} account {id}, on which the domain of from is not verified"
+                ),
+                Reason::DomainNotVerified,
+            ),
+        };
+        Self::Unprocessable {
+            message,
+            path: Some("providerAccountId"),
+            reason,
         }
     }
 }
@@ -62,6 +120,32 @@ impl From<RetryRefusal> for Failure {
                 "The message's content is no longer stored; send a new message",
             ),
             RetryRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<ChangeRefusal> for Failure {
+    fn from(refusal: ChangeRefusal) -> Self {
+        match refusal {
+            ChangeRefusal::NotFound => Self::NotFound(MESSAGE),
+            ChangeRefusal::Sending => Self::Conflict(
+                Reason::MessageSending,
+                "The message is being sent; its recipients get a status soon",
+            ),
+            ChangeRefusal::Sent => Self::Conflict(Reason::MessageSent, "The message was sent"),
+            ChangeRefusal::Finished => Self::Conflict(
+                Reason::MessageFinished,
+                "The message has no recipient that waits to be sent to",
+            ),
+            ChangeRefusal::NotScheduled => {
+                Self::Conflict(Reason::MessageNotScheduled, "The message was not scheduled")
+            }
+            ChangeRefusal::Expires(at) => {
+                let at = at.to_rfc3339_opts(SecondsFormat::Millis, true);
+                let issue = format!("must be before the message's expiresAt, {at}");
+                Self::Invalid(vec![Issue::new("scheduledAt", issue)])
+            }
+            ChangeRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
 }
@@ -100,6 +184,21 @@ impl<R: Into<Self>> From<Failed<R>> for Failure {
     }
 }
 
+impl From<AttachmentRefusal> for Failure {
+    fn from(refusal: AttachmentRefusal) -> Self {
+        match refusal {
+            AttachmentRefusal::Invalid(issues) => Self::Invalid(issues),
+            AttachmentRefusal::NotFetched(issues) => {
+                Self::UnprocessableFields(Reason::AttachmentNotFetched, issues)
+            }
+            AttachmentRefusal::Busy(full) => Fault::unavailable("fetch attachments", full).into(),
+            AttachmentRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+/// The name of an attachment in error messages.
+pub(crate) const ATTACHMENT: &str = "attachment";
 /// The name of a message in error messages.
 pub(crate) const MESSAGE: &str = "message";
 /// The name of a template in error messages.
@@ -284,7 +383,8 @@ impl From<RuleRefusal> for Failure {
                     fallbacks.map(|index| format!("fallbackProviderAccountIds.{index}"));
                 let paths = main.into_iter().chain(fallbacks);
                 let message = "must be the id of a provider account";
-                Self::UnknownIds(paths.map(|path| Issue::new(path, message)).collect())
+                let issues = paths.map(|path| Issue::new(path, message)).collect();
+                Self::UnprocessableFields(Reason::UnknownId, issues)
             }
             RuleRefusal::TooMany => Self::Unprocessable {
                 message: format!("An organization can have at most {RULES_MAX} routing rules"),

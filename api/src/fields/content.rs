@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use poem_openapi::registry::MetaSchemaRef;
 use serde_json::{Value, json};
-use waypost_core::acceptance::draft::{self, RECIPIENTS_MAX, TAGS_MAX};
+use waypost_core::acceptance::draft::TAGS_MAX;
 use waypost_core::address::{EmailAddress, Mailbox};
 use waypost_core::issue::Issue;
 use waypost_core::suppression::import::IMPORT_MAX;
@@ -79,35 +79,6 @@ impl Field for Addresses {
             return problem(format!("must be an array of strings, not {kind}"));
         };
         list(items, 1, IMPORT_MAX, "addresses").map(Self)
-    }
-}
-
-/// One or more recipients, without repeated addresses.
-#[derive(Debug)]
-pub(crate) struct Recipients(pub(crate) Vec<Mailbox>);
-
-impl Field for Recipients {
-    fn schema() -> MetaSchemaRef {
-        let list = schema("array", |list| {
-            list.items = Some(Box::new(Mailbox::schema()));
-            list.min_items = Some(1);
-            list.max_items = Some(RECIPIENTS_MAX);
-        });
-        schema("", |schema| schema.one_of = vec![Mailbox::schema(), list])
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        if value.is_string() {
-            return Ok(Self(vec![Mailbox::read(value)?]));
-        }
-        let Value::Array(items) = value else {
-            let kind = kind_of(&value);
-            return problem(format!(
-                "must be a string or an array of strings, not {kind}"
-            ));
-        };
-        let recipients = list(items, 1, RECIPIENTS_MAX, "recipients")?;
-        Ok(Self(draft::distinct(recipients)))
     }
 }
 

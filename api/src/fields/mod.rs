@@ -1,13 +1,18 @@
 //! Domain types as request fields: for each type its schema in the document and its parser.
 //! The rules themselves belong to the domain types.
 
+pub(crate) mod attachments;
 pub(crate) mod content;
+pub(crate) mod headers;
+pub(crate) mod message_filter;
 pub(crate) mod provider;
+pub(crate) mod recipients;
 pub(crate) mod time;
 
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use serde_json::Value;
 use uuid::Uuid;
+use waypost_core::acceptance::draft::DeliveryMode;
 use waypost_core::auth::Permission;
 use waypost_core::event::EventType;
 use waypost_core::ids::UnsubscribeGroupId;
@@ -147,6 +152,7 @@ macro_rules! enum_fields {
 }
 
 enum_fields! {
+    DeliveryMode,
     DeliveryStatus,
     EventType,
     Granularity,
@@ -274,6 +280,30 @@ impl<const MIN: u32, const MAX: u32> Field for Whole<MIN, MAX> {
         match number.filter(|number| (MIN..=MAX).contains(number)) {
             Some(number) => Ok(Self(number)),
             None => problem(format!("must be a whole number from {MIN} to {MAX}")),
+        }
+    }
+}
+
+/// The position of a recipient in a message, from 0.
+#[derive(Debug)]
+pub(crate) struct Position(pub(crate) i32);
+
+impl Field for Position {
+    fn schema() -> MetaSchemaRef {
+        schema("integer", |schema| {
+            schema.format = Some("int32");
+            schema.minimum = Some(0.0);
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let digits = |text: &str| -> Option<i32> {
+            let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            plain.then(|| text.parse().ok()).flatten()
+        };
+        match value.as_str().and_then(digits) {
+            Some(position) => Ok(Self(position)),
+            None => problem("must be a whole number from 0"),
         }
     }
 }

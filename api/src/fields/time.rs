@@ -1,10 +1,12 @@
 //! Times and days in requests.
 
 use chrono::{
-    DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, SubsecRound as _, TimeDelta,
+    DateTime, Datelike as _, FixedOffset, Months, NaiveDate, NaiveDateTime, NaiveTime,
+    SubsecRound as _, TimeDelta, Timelike as _,
 };
 use poem_openapi::registry::MetaSchemaRef;
 use serde_json::Value;
+use waypost_core::acceptance::draft::SCHEDULE_MONTHS_MAX;
 use waypost_core::clock::Timestamp;
 use waypost_core::issue::Issue;
 
@@ -20,19 +22,24 @@ const TIMES: [&str; 4] = [
     "%Y%m%dT%H%M",
 ];
 
-/// Parses a time in any of these forms. A time without an offset is UTC.
-fn read_moment(text: &str) -> Option<Timestamp> {
+/// Parses a time with an offset in any of these forms.
+fn read_with_offset(text: &str) -> Option<DateTime<FixedOffset>> {
     let rfc = || DateTime::parse_from_rfc3339(text).ok();
-    let with_offset = || {
+    let others = || {
         let read = |form| DateTime::parse_from_str(text, &format!("{form}%#z")).ok();
         TIMES.into_iter().find_map(read)
     };
+    rfc().or_else(others)
+}
+
+/// Parses a time in any of these forms. A time without an offset is UTC.
+fn read_moment(text: &str) -> Option<Timestamp> {
     let without = || {
         let read = |form| NaiveDateTime::parse_from_str(text, form).ok();
         TIMES.into_iter().find_map(read)
     };
     let day = || Some(read_day(text)?.and_time(NaiveTime::MIN));
-    let moment = rfc().or_else(with_offset).map(|moment| moment.to_utc());
+    let moment = read_with_offset(text).map(|moment| moment.to_utc());
     moment.or_else(|| Some(without().or_else(day)?.and_utc()))
 }
 
@@ -83,5 +90,104 @@ impl Field for Moment {
                 problem("must be a time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20")
             }
         }
+    }
+}
+
+/// A time to come: ISO 8601, with an offset from UTC.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FutureTime(pub(crate) Timestamp);
+
+impl FutureTime {
+    /// The time, if it is at most a year ahead. It may be past: acceptance decides about that
+    /// ([`waypost_core::acceptance::draft::past_times`]).
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    pub(crate) fn within_a_year(self, now: Timestamp) -> Result<Timestamp, &'static str> {
+        let last = now.checked_add_months(Months::new(SCHEDULE_MONTHS_MAX));
+        match last {
+            Some(last) if self.0 > last => Err("must not be more than a year ahead"),
+            Some(_) | None => Ok(self.0),
+        }
+    }
+
+    /// The time, if it is after `now` and at most a year ahead.
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    pub(crate) fn after(self, now: Timestamp) -> Result<Timestamp, &'static str> {
+        if self.0 <= now {
+            return Err("must be in the future");
+        }
+        self.within_a_year(now)
+    }
+}
+
+impl Field for FutureTime {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.format = Some("date-time");
+            schema.example = Some(Value::from("2036-11-20T12:00:00+01:00"));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let text = string(value)?;
+        match read_with_offset(&text) {
+            // chrono counts a leap second as more than 999,999,999 ns.
+            Some(time) if time.nanosecond() > 999_999_999 => {
+                problem("must not be a leap second, which Waypost's clock does not have")
+            }
+            Some(time) => Ok(Self(time.to_utc().trunc_subsecs(6))),
+            None if read_moment(&text).is_some() => {
+                problem("must be a time with its offset from UTC, such as Z or +02:00")
+            }
+            None => problem("must be a time such as 2026-11-20T12:00:00Z"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<String, String> {
+        let time = FutureTime::read(Value::from(text));
+        time.map(|time| time.0.to_rfc3339())
+            .map_err(|issues| issues[0].message.clone())
+    }
+
+    #[test]
+    fn a_time_to_come_has_an_offset() {
+        for text in [
+            "2036-11-20T12:00:00Z",
+            "2036-11-20T13:00:00+01:00",
+            "2036-11-20t12:00:00.0000009z",
+            "2036-11-20T17:45+05:45",
+            "20361120T120000Z",
+        ] {
+            assert_eq!(
+                read(text).as_deref(),
+                Ok("2036-11-20T12:00:00+00:00"),
+                "{text}"
+            );
+        }
+        for text in ["2036-11-20T12:00:00", "2036-11-20", "20361120T1200"] {
+            assert!(read(text).unwrap_err().contains("offset"), "{text}");
+        }
+        for text in ["", "now", "1795867200", "2036-02-30T12:00:00Z", "in 2 days"] {
+            assert!(read(text).unwrap_err().contains("a time such as"), "{text}");
+        }
+        let leap = read("2036-12-31T23:59:60Z");
+        assert!(leap.unwrap_err().contains("leap second"));
+    }
+
+    #[test]
+    fn it_is_at_most_a_year_ahead() {
+        let now = read_moment("2036-11-20T12:00:00Z").unwrap();
+        let read = |text: &str| FutureTime(read_moment(text).unwrap()).within_a_year(now);
+        assert!(read("2037-11-20T12:00:00Z").is_ok());
+        assert!(read("2037-11-20T12:00:00.000001Z").is_err());
+        assert!(read("9999-12-31T23:59:59Z").is_err());
     }
 }

@@ -30,4 +30,5 @@ permission_types!(
     ProvidersWrite,
     MetricsRead,
     SettingsWrite,
+    ContentRead,
 );

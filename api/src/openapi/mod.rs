@@ -20,6 +20,9 @@ use crate::public::unsubscribe::UnsubscribeApi;
 use crate::request::idempotency_key;
 use crate::v1::api_keys::ApiKeysApi;
 use crate::v1::audit_logs::AuditLogsApi;
+use crate::v1::message_attachments::MessageAttachmentsApi;
+use crate::v1::message_changes::MessageChangesApi;
+use crate::v1::message_content::MessageContentApi;
 use crate::v1::messages::MessagesApi;
 use crate::v1::metrics::MetricsApi;
 use crate::v1::provider_management::ProviderManagementApi;
@@ -36,7 +39,14 @@ use crate::v1::webhook_endpoints::WebhookEndpointsApi;
 
 /// In groups, because a tuple of APIs can have at most sixteen members.
 type Operations = (
-    (SendApi, MessagesApi, MetricsApi),
+    (
+        SendApi,
+        MessagesApi,
+        MessageChangesApi,
+        MessageContentApi,
+        MessageAttachmentsApi,
+        MetricsApi,
+    ),
     (ProvidersApi, ProviderManagementApi, RoutingRulesApi),
     (ApiKeysApi, SettingsApi, AuditLogsApi),
     (TemplatesApi, TemplateVersionsApi),
@@ -54,7 +64,14 @@ pub(crate) fn service(context: &Arc<Context>) -> ApiService {
         };
     }
     let operations = (
-        apis!(SendApi, MessagesApi, MetricsApi),
+        apis!(
+            SendApi,
+            MessagesApi,
+            MessageChangesApi,
+            MessageContentApi,
+            MessageAttachmentsApi,
+            MetricsApi
+        ),
         apis!(ProvidersApi, ProviderManagementApi, RoutingRulesApi),
         apis!(ApiKeysApi, SettingsApi, AuditLogsApi),
         apis!(TemplatesApi, TemplateVersionsApi),

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::acceptance::AcceptRefusal;
 use waypost_core::acceptance::retry::RetryRefusal;
 use waypost_core::auth::keys::KeyRefusal;
+use waypost_core::delivery::change::ChangeRefusal;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider_account::domains::DomainRefusal;
 use waypost_core::provider_account::event_webhook::EventWebhookRefusal;
@@ -26,7 +27,8 @@ type OperationFailure = (&'static str, fn() -> Failure);
 
 /// Operations that return 409 for another reason than their `Idempotency-Key`, with the
 /// typical failure.
-pub(super) const CONFLICTS: [OperationFailure; 9] = [
+pub(super) const CONFLICTS: [OperationFailure; 11] = [
+    ("cancel_message", || ChangeRefusal::Sent.into()),
     ("create_provider_domain", || DomainRefusal::Present.into()),
     ("create_suppression", || SuppressionRefusal::Exists.into()),
     ("delete_provider_domain", || DomainRefusal::Busy.into()),
@@ -42,6 +44,7 @@ pub(super) const CONFLICTS: [OperationFailure; 9] = [
     ("retry_message", || RetryRefusal::NoneFailed.into()),
     ("rotate_api_key", || KeyRefusal::Ended.into()),
     ("update_api_key", || KeyRefusal::Ended.into()),
+    ("update_message", || ChangeRefusal::NotScheduled.into()),
 ];
 
 /// Operations that return 422, with the typical failure.

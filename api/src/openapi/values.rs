@@ -120,6 +120,7 @@ fn words() -> Map<String, Value> {
         "MessageDetail.status": statuses,
         "MessageSummary.status": statuses,
         "RecipientDetail.status": statuses,
+        "RecipientDetail.kind": ["TO", "CC", "BCC"],
         "SendAttempt.outcome": ["ACCEPTED", "REJECTED", "THROTTLED", "UNAVAILABLE", "UNKNOWN", "PENDING"],
         "BatchResult.status": ["queued", "suppressed"],
         "SendMessageResponse.status": ["queued", "suppressed"],

@@ -60,7 +60,7 @@ enum Command {
         /// The name of the key.
         #[arg(long)]
         name: String,
-        /// A permission of the key. Repeat the option for more. Default: all seven
+        /// A permission of the key. Repeat the option for more. Default: all of them
         /// permissions.
         #[arg(long = "permission")]
         permissions: Vec<Permission>,

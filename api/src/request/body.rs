@@ -2,21 +2,26 @@
 //! mistakes wait until the handler takes the body, so that a caller without the
 //! permission gets 403 first.
 
+use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use poem::error::ReadBodyError;
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, Registry};
 use poem_openapi::types::{ParseFromJSON, Type};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 use serde_json::{Map, Value};
+use tokio::io::AsyncReadExt as _;
 use waypost_core::idempotency::fingerprint::BodyHash;
 use waypost_core::issue::Issue;
 
-use crate::error::{Failure, is_too_large};
+use crate::context::Context;
+use crate::error::Failure;
 use crate::middleware::unknown_fields::{self, KnownNames};
 use crate::request::idempotency_key::body_hash;
-use crate::request::unique_json::Unique;
+use crate::request::large_text::{self, LargeTexts};
+use crate::request::memory::{RequestMemory, SMALL_BYTES_MAX};
 use crate::response::Nullable;
 
 /// The largest body of a send, in bytes.
@@ -66,7 +71,10 @@ impl<T, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MAX, IS_OPTIONAL>
 }
 
 impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MAX, IS_OPTIONAL> {
-    async fn read(request: &Request, body: &mut RequestBody) -> Result<Value, Failure> {
+    async fn read(
+        request: &Request,
+        body: &mut RequestBody,
+    ) -> Result<(Value, LargeTexts), Failure> {
         let is_encoded = request
             .header("content-encoding")
             .is_some_and(|coding| !coding.trim().eq_ignore_ascii_case("identity"));
@@ -77,9 +85,9 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MA
         if is_encoded || !(may_be_missing || content_type.is_some_and(is_json)) {
             return Err(Failure::NotJson);
         }
-        let bytes = read_bytes(request, body, MAX).await?;
+        let mut bytes = read_bytes(request, body, MAX).await?;
         if IS_OPTIONAL && bytes.trim_ascii().is_empty() {
-            return Ok(Value::Object(Map::new()));
+            return Ok((Value::Object(Map::new()), LargeTexts::default()));
         }
         if may_be_missing {
             return Err(Failure::NotJson);
@@ -93,7 +101,11 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MA
                 "body must not hold more than {values_max} values"
             )));
         }
-        let Unique(value) = serde_json::from_slice(&bytes).map_err(|error| {
+        if bytes.len() > SMALL_BYTES_MAX {
+            large_text::unescape(&mut bytes);
+        }
+        let parsed = large_text::parse(&Bytes::from(bytes));
+        let (value, texts) = parsed.map_err(|error| {
             let (line, column) = (error.line(), error.column());
             whole(format!(
                 "body is not valid JSON: {} (line {line}, column {column})",
@@ -101,19 +113,21 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MA
             ))
         })?;
         if IS_OPTIONAL && value.is_null() {
-            return Ok(Value::Object(Map::new()));
+            return Ok((Value::Object(Map::new()), texts));
         }
         if !value.is_object() {
             return Err(whole("body must be a JSON object".to_owned()));
         }
-        Ok(value)
+        Ok((value, texts))
     }
 }
 
-/// Reads a whole body. A body whose `Content-Length` is above `max` is rejected unread.
+/// Reads a whole body. A body whose `Content-Length` is above `max` is rejected unread, and so
+/// is a large one for which the process has no memory.
 ///
 /// # Errors
-/// `TooLarge`, or `Invalid` if the client disconnected or was too slow.
+/// `TooLarge`, a fault if the process has no memory for it, or `Invalid` if the client
+/// disconnected or was too slow.
 pub(crate) async fn read_bytes(
     request: &Request,
     body: &mut RequestBody,
@@ -124,15 +138,37 @@ pub(crate) async fn read_bytes(
     if length.is_some_and(|length| length > max) {
         return Err(Failure::TooLarge(max));
     }
+    let mut reserved = length.unwrap_or_default().max(SMALL_BYTES_MAX);
+    if reserved > SMALL_BYTES_MAX {
+        reserve(request, reserved)?;
+    }
     let body = body.take().map_err(|error| whole(unread(&error)))?;
-    let bytes = body.into_bytes_limit(max).await.map_err(|error| {
-        if is_too_large(&error) {
-            Failure::TooLarge(max)
-        } else {
-            whole(unread(&error))
+    // One byte more than is allowed shows that it is too large.
+    let mut reader = body.into_async_read().take(max as u64 + 1);
+    let mut bytes = Vec::with_capacity(length.unwrap_or_default() + 1);
+    loop {
+        let count = reader.read_buf(&mut bytes).await;
+        if count.map_err(|error| whole(broken_off(&error)))? == 0 {
+            return Ok(bytes);
         }
-    })?;
-    Ok(bytes.into())
+        if bytes.len() > max {
+            return Err(Failure::TooLarge(max));
+        }
+        if bytes.len() > reserved {
+            reserve(request, SMALL_BYTES_MAX)?;
+            reserved += SMALL_BYTES_MAX;
+        }
+    }
+}
+
+/// Takes memory for a body, if the request is one of the API.
+fn reserve(request: &Request, bytes: usize) -> Result<(), Failure> {
+    let memory = request.data::<RequestMemory>();
+    let context = request.data::<Arc<Context>>();
+    match memory.zip(context) {
+        Some((memory, context)) => memory.reserve(&context.budget, bytes),
+        None => Ok(()),
+    }
 }
 
 /// An issue about the body as a whole.
@@ -140,15 +176,14 @@ fn whole(message: String) -> Failure {
     Failure::Invalid(vec![Issue::new("", message)])
 }
 
-/// Why a body could not be read: the client disconnected or was too slow.
+/// Why a body could not be read.
 fn unread(error: &ReadBodyError) -> String {
-    let reason = match error {
-        ReadBodyError::Io(error) => error.to_string(),
-        ReadBodyError::BodyHasBeenTaken
-        | ReadBodyError::Utf8(_)
-        | ReadBodyError::PayloadTooLarge => error.to_string(),
-    };
-    format!("body could not be read: {reason}")
+    format!("body could not be read: {error}")
+}
+
+/// Why reading ended: the client disconnected or was too slow.
+fn broken_off(error: &io::Error) -> String {
+    format!("body could not be read: {error}")
 }
 
 /// The error text without its position, which the caller adds in its own form.
@@ -230,13 +265,14 @@ impl<'a, T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> ApiExtract
         let hash = value
             .as_ref()
             .ok()
-            .and_then(|value| body_hash(request, value));
+            .and_then(|(value, _)| body_hash(request, value));
         let mut issues = unknown_fields::take_query_issues(request);
-        if let (Ok(value), Some(names)) = (&value, request.data::<Arc<KnownNames>>()) {
+        if let (Ok((value, _)), Some(names)) = (&value, request.data::<Arc<KnownNames>>()) {
             issues.extend(names.body_issues(value));
         }
-        let parsed = value.and_then(|value| {
-            T::parse_from_json(Some(value)).map_err(|error| whole(error.into_message()))
+        let parsed = value.and_then(|(value, texts)| {
+            let parsed = texts.scope(|| T::parse_from_json(Some(value)));
+            parsed.map_err(|error| whole(error.into_message()))
         });
         Ok(Self {
             parsed,

@@ -37,9 +37,11 @@ impl<'a, T: Field> ApiExtractor<'a> for Query<Validated<T>> {
     async fn from_request(
         request: &'a Request,
         body: &mut RequestBody,
-        options: ExtractParamOptions<Self::ParamType>,
+        mut options: ExtractParamOptions<Self::ParamType>,
     ) -> poem::Result<Self> {
         let name = options.name;
+        // A field splits a list itself; poem-openapi (5.1.16) panics where one is absent.
+        options.explode = true;
         let param::Query(read) = QueryParam::<T>::from_request(request, body, options).await?;
         if let Some(issues) = request.data::<QueryIssues>() {
             issues.add(read.issues(name));

@@ -27,10 +27,11 @@ use crate::fields::{self, PageLimit, PageNumber, Whole};
 use crate::middleware::auth::Requires;
 use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::cursor::CursorQuery;
 use crate::request::idempotency_key::{KeyHeader, created, stored_answer};
 use crate::request::path_id::PathId;
 use crate::request::query::Query;
-use crate::response::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
+use crate::response::{Data, Nullable, Paged, Success, Time};
 use crate::v1::Section;
 use crate::validate::{Clearable, Field, Settable, Validated, problem};
 
@@ -217,16 +218,21 @@ impl ApiKeysApi {
         page: Query<Validated<Option<PageNumber>>>,
         /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
+        /// The `nextCursor` of the page before, instead of `page`. The pages stay as they are
+        /// while the list grows at its beginning.
+        cursor: CursorQuery,
     ) -> Result<Json<Paged<ApiKeyView>>, Failure> {
         let caller = caller.authorize()?;
         let mut issues = Vec::new();
-        let page = read_page(page.0, limit.0, &mut issues).ok_or(Failure::Invalid(issues))?;
+        let page = cursor
+            .read_page(page.0, limit.0, &mut issues)
+            .ok_or(Failure::Invalid(issues))?;
         let doing = "list API keys";
         let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
         let found = store::list(&mut connection, caller.organization_id(), page).await?;
         Ok(Json(Paged {
             data: found.rows.into_iter().map(ApiKeyView::from).collect(),
-            pagination: Pagination::of(page, found.total),
+            pagination: cursor.pagination(page, found.total, found.next),
         }))
     }
 

@@ -20,8 +20,9 @@ use crate::fields::time::{End, Moment};
 use crate::fields::{self, Id, PageLimit, PageNumber};
 use crate::middleware::auth::Requires;
 use crate::middleware::permission;
+use crate::request::cursor::CursorQuery;
 use crate::request::query::Query;
-use crate::response::{Nullable, Paged, Pagination, Time, read_page};
+use crate::response::{Nullable, Paged, Time};
 use crate::v1::Section;
 use crate::validate::{Field, Validated, problem};
 
@@ -150,6 +151,9 @@ impl AuditLogsApi {
         page: Query<Validated<Option<PageNumber>>>,
         /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
+        /// The `nextCursor` of the page before, instead of `page`. The pages stay as they are
+        /// while the list grows at its beginning.
+        cursor: CursorQuery,
         /// Only entries with this action, such as `provider.created`.
         action: Query<Validated<Option<Word>>>,
         /// Only entries with this target type, such as `provider`.
@@ -165,7 +169,7 @@ impl AuditLogsApi {
     ) -> Result<Json<Paged<AuditLogEntry>>, Failure> {
         let caller = caller.authorize()?;
         let mut issues = Vec::new();
-        let page = read_page(page.0, limit.0, &mut issues);
+        let page = cursor.read_page(page.0, limit.0, &mut issues);
         let action = action.0.take("action", &mut issues).flatten();
         let target_type = target_type.0.take("targetType", &mut issues).flatten();
         let target_id = target_id.0.take("targetId", &mut issues).flatten();
@@ -189,7 +193,7 @@ impl AuditLogsApi {
             data: rows
                 .map(|entry| AuditLogEntry::of(organization_id, entry))
                 .collect(),
-            pagination: Pagination::of(page, found.total),
+            pagination: cursor.pagination(page, found.total, found.next),
         }))
     }
 }

@@ -2,12 +2,16 @@
 
 pub(crate) mod api_keys;
 pub(crate) mod audit_logs;
+pub(crate) mod message_attachments;
+pub(crate) mod message_changes;
+pub(crate) mod message_content;
 pub(crate) mod messages;
 pub(crate) mod metrics;
 pub(crate) mod provider_management;
 pub(crate) mod providers;
 pub(crate) mod routing_rules;
 pub(crate) mod send;
+mod send_request;
 pub(crate) mod settings;
 pub(crate) mod suppressions;
 pub(crate) mod template_versions;

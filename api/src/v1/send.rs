@@ -8,141 +8,28 @@ use poem_openapi::types::{ParseFromJSON, Type};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::Value;
 use uuid::Uuid;
-use waypost_core::acceptance::draft::{Draft, METADATA_BYTES_MAX, TemplateUse};
+use waypost_core::acceptance::draft::Draft;
 use waypost_core::acceptance::{AcceptRefusal, Acceptance, Answered, Receipt};
-use waypost_core::address::Mailbox;
+use waypost_core::clock::Clock;
 use waypost_core::fault::FaultKind;
 use waypost_core::idempotency::batch::IdempotentBatch;
 use waypost_core::idempotency::fingerprint::{self, BodyHash};
 use waypost_core::idempotency::{IdempotencyKey, KeyClaim, KeyConflict};
-use waypost_core::ids::{TemplateId, UnsubscribeGroupId};
 use waypost_core::issue::Issue;
-use waypost_core::text::Subject;
-use waypost_core::tracking::TrackingChoice;
-use waypost_core::unsubscribe::link_insertion;
 
 use crate::context::Context;
 use crate::error::Failure;
-use crate::fields::Id;
-use crate::fields::content::{BodyText, JsonObject, Recipients, Tags, Variables};
 use crate::middleware::auth::{Caller, Requires};
 use crate::middleware::permission;
 use crate::request::body::{BATCH_BYTES_MAX, JsonBody, SEND_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, SEND_PATH, stored_answer};
 use crate::response::Nullable;
 use crate::v1::Section;
+use crate::v1::send_request::SendMessageRequest;
 use crate::validate::{Field, Validated, problem};
 
 pub(crate) struct SendApi {
     pub(crate) context: Arc<Context>,
-}
-
-/// A message to send. It needs at least one of `templateId`, `html` and `text`.
-#[derive(Debug, Object)]
-#[oai(rename_all = "camelCase")]
-struct SendMessageRequest {
-    /// One address or an array of up to 1,000, each with or without a display name. Each
-    /// recipient gets a message of their own and does not see the other recipients. A
-    /// repeated address gets one message.
-    to: Validated<Recipients>,
-    /// The sender. The domain must be verified on the provider account that sends the
-    /// message; the setting `unverifiedDomains` can allow other domains.
-    from: Validated<Mailbox>,
-    /// The subject, on one line. With `templateId` or `variables` it is a Handlebars
-    /// template, and the rendered subject must keep the same length limit.
-    subject: Validated<Subject>,
-    /// The HTML body. With `templateId` it replaces the template's HTML and is not
-    /// rendered. With `variables` and without `templateId` it is a Handlebars template.
-    html: Validated<Option<BodyText>>,
-    /// The plain-text body. With `templateId` it replaces the template's text and is not
-    /// rendered. With `variables` and without `templateId` it is a Handlebars template.
-    text: Validated<Option<BodyText>>,
-    /// The address for replies. The default is the sender.
-    reply_to: Validated<Option<Mailbox>>,
-    /// Up to 10 tags, for routing rules and analytics.
-    tags: Validated<Option<Tags>>,
-    /// Any JSON object of up to 64 KiB. It is stored with the message and included in its
-    /// webhook events.
-    metadata: Validated<Option<JsonObject<METADATA_BYTES_MAX>>>,
-    /// The template to render. The current version is rendered when the message is
-    /// accepted; later versions do not change the message.
-    template_id: Validated<Option<Id>>,
-    /// The variables of the template: an object of up to 256 KiB. Without `templateId`,
-    /// `subject`, `html` and `text` are rendered with these variables (even if the object
-    /// is empty); if `variables` is absent, they are sent unchanged.
-    variables: Validated<Option<Variables>>,
-    /// The unsubscribe group of the message. Recipients who unsubscribed from this group
-    /// are dropped, in addition to those suppressed for all messages. Each recipient gets
-    /// an unsubscribe link: at `{{unsubscribeUrl}}` in a body, or else at its end, and in
-    /// the headers for the unsubscribe button of mail clients. Without a group, a body
-    /// must not contain `{{unsubscribeUrl}}`, unless `variables` defines it.
-    unsubscribe_group_id: Validated<Option<UnsubscribeGroupId>>,
-    /// Which tracking to add to the HTML body: a pixel for opens, redirects for clicks.
-    /// The default is the organization's settings. A link with the attribute
-    /// `data-waypost-no-track` is not tracked.
-    tracking: Validated<Option<TrackingChoice>>,
-}
-
-impl SendMessageRequest {
-    /// The draft, or all mistakes in the request.
-    fn check(self, mut issues: Vec<Issue>) -> Result<Draft, Vec<Issue>> {
-        let has_content =
-            self.html.is_given() || self.text.is_given() || self.template_id.is_given();
-        let to = self.to.take("to", &mut issues);
-        let from = self.from.take("from", &mut issues);
-        let subject = self.subject.take("subject", &mut issues);
-        let html = self.html.take("html", &mut issues);
-        let text = self.text.take("text", &mut issues);
-        let reply_to = self.reply_to.take("replyTo", &mut issues);
-        let tags = self.tags.take("tags", &mut issues);
-        let metadata = self.metadata.take("metadata", &mut issues);
-        let template_id = self.template_id.take("templateId", &mut issues);
-        let variables = self.variables.take("variables", &mut issues);
-        let unsubscribe_group_id = self
-            .unsubscribe_group_id
-            .take("unsubscribeGroupId", &mut issues);
-        let tracking = self.tracking.take("tracking", &mut issues);
-        if !has_content {
-            issues.push(Issue::new(
-                "html",
-                "is required unless text or templateId is given",
-            ));
-        }
-        // Bodies with variables are checked after rendering.
-        let is_not_rendered = !matches!((&template_id, &variables), (Some(None), Some(Some(_))));
-        let has_link_variable = [&html, &text].into_iter().any(|body| {
-            let body = body.as_ref().and_then(Option::as_ref);
-            body.is_some_and(|body| link_insertion::has_placeholder(&body.0))
-        });
-        if has_link_variable && is_not_rendered && matches!(unsubscribe_group_id, Some(None)) {
-            issues.push(link_insertion::group_required());
-        }
-        let draft = (|| {
-            let (template_id, variables) = (template_id?, variables?);
-            let is_rendered = template_id.is_some() || variables.is_some();
-            Some(Draft {
-                to: to?.0,
-                from: from?,
-                subject: subject?,
-                html: html?.map(|body| body.0),
-                text: text?.map(|body| body.0),
-                template: is_rendered.then(|| TemplateUse {
-                    template_id: template_id.map(|id| TemplateId(id.0)),
-                    variables: variables.unwrap_or_default().0,
-                }),
-                reply_to: reply_to?,
-                tags: tags?.unwrap_or_default().0,
-                metadata: metadata?.map(|object| object.0),
-                unsubscribe_group_id: unsubscribe_group_id?,
-                tracking: tracking?.unwrap_or_default(),
-                claim: None,
-            })
-        })();
-        match draft {
-            Some(draft) if issues.is_empty() => Ok(draft),
-            _ => Err(issues),
-        }
-    }
 }
 
 /// The result of a send. Suppressed recipients are dropped. If all recipients are
@@ -272,10 +159,11 @@ impl BatchItem {
         self,
         claim: impl FnOnce(&IdempotencyKey, BodyHash) -> KeyClaim,
         part: Option<KeyClaim>,
+        clock: &Clock,
     ) -> Result<Draft, Vec<Issue>> {
         let mut issues = self.issues;
         let key = self.message.idempotency_key.take(MESSAGE_KEY, &mut issues);
-        let mut draft = self.message.message.check(issues)?;
+        let mut draft = self.message.message.check(issues, clock)?;
         let own = key.flatten().zip(self.hash);
         draft.claim = own.map(|(key, hash)| claim(&key, hash)).or(part);
         Ok(draft)
@@ -381,7 +269,9 @@ impl SendApi {
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
-        let mut draft = request.check(issues).map_err(Failure::Invalid)?;
+        let mut draft = request
+            .check(issues, &self.context.clock)
+            .map_err(Failure::Invalid)?;
         draft.claim = claim.flatten();
         let answered = self
             .context
@@ -486,7 +376,7 @@ impl SendApi {
         let mut part_of_draft = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let part = parts.map(|parts| parts.part(index));
-            match item.and_then(|item| item.check(claim, part)) {
+            match item.and_then(|item| item.check(claim, part, &self.context.clock)) {
                 Ok(draft) => {
                     part_of_draft.extend(part);
                     drafts.push(draft);
@@ -522,14 +412,10 @@ impl SendApi {
         results: &mut [Result<Answered, AcceptRefusal>],
     ) -> Result<(), Failure> {
         let refused = parts.iter().zip(results).filter_map(|(part, result)| {
-            let Err(
-                refusal @ (AcceptRefusal::Route(_)
-                | AcceptRefusal::Template(_)
-                | AcceptRefusal::UnknownGroup),
-            ) = &*result
-            else {
+            let refusal = result.as_ref().err()?;
+            if !refusal.is_of_request() {
                 return None;
-            };
+            }
             let message = Failure::from(refusal.clone()).sentence();
             Some(((*part, message), result))
         });

@@ -21,10 +21,11 @@ use crate::fields::{PageLimit, PageNumber};
 use crate::middleware::auth::Requires;
 use crate::middleware::permission;
 use crate::request::body::{IMPORT_BYTES_MAX, JsonBody, OTHER_BYTES_MAX};
+use crate::request::cursor::CursorQuery;
 use crate::request::idempotency_key::{KeyHeader, created, stored_answer};
 use crate::request::path_id::PathId;
 use crate::request::query::Query;
-use crate::response::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
+use crate::response::{Data, Nullable, Paged, Success, Time};
 use crate::v1::Section;
 use crate::validate::Validated;
 
@@ -125,6 +126,7 @@ impl SuppressionsApi {
         method = "get",
         operation_id = "list_suppressions"
     )]
+    #[expect(clippy::too_many_arguments, reason = "each query parameter is one")]
     async fn list_suppressions(
         &self,
         caller: Requires<permission::SettingsWrite>,
@@ -132,6 +134,9 @@ impl SuppressionsApi {
         page: Query<Validated<Option<PageNumber>>>,
         /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
+        /// The `nextCursor` of the page before, instead of `page`. The pages stay as they are
+        /// while the list grows at its beginning.
+        cursor: CursorQuery,
         /// Only suppressions with this source.
         source: Query<Validated<Option<SuppressionSource>>>,
         /// Only suppressions of this unsubscribe group.
@@ -140,7 +145,7 @@ impl SuppressionsApi {
     ) -> Result<Json<Paged<SuppressionView>>, Failure> {
         let caller = caller.authorize()?;
         let mut issues = Vec::new();
-        let page = read_page(page.0, limit.0, &mut issues);
+        let page = cursor.read_page(page.0, limit.0, &mut issues);
         let source = source.0.take("source", &mut issues);
         let group_id = group_id.0.take("groupId", &mut issues);
         let (Some(page), Some(source), Some(group_id)) = (page, source, group_id) else {
@@ -159,7 +164,7 @@ impl SuppressionsApi {
         let found = store::list(&mut connection, caller.organization_id(), filter, page).await?;
         Ok(Json(Paged {
             data: found.rows.into_iter().map(SuppressionView::from).collect(),
-            pagination: Pagination::of(page, found.total),
+            pagination: cursor.pagination(page, found.total, found.next),
         }))
     }
 

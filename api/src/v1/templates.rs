@@ -20,10 +20,11 @@ use crate::fields::{PageLimit, PageNumber};
 use crate::middleware::auth::{Caller, Requires};
 use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::cursor::CursorQuery;
 use crate::request::idempotency_key::{KeyHeader, created};
 use crate::request::path_id::PathId;
 use crate::request::query::Query;
-use crate::response::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
+use crate::response::{Data, Nullable, Paged, Success, Time};
 use crate::v1::Section;
 use crate::v1::template_versions::TemplateVersionView;
 use crate::validate::{Clearable, Settable, Validated};
@@ -120,15 +121,20 @@ impl TemplatesApi {
         page: Query<Validated<Option<PageNumber>>>,
         /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
+        /// The `nextCursor` of the page before, instead of `page`. The pages stay as they are
+        /// while the list grows at its beginning.
+        cursor: CursorQuery,
     ) -> Result<Json<Paged<TemplateView>>, Failure> {
         let caller = caller.authorize()?;
         let mut issues = Vec::new();
-        let page = read_page(page.0, limit.0, &mut issues).ok_or(Failure::Invalid(issues))?;
+        let page = cursor
+            .read_page(page.0, limit.0, &mut issues)
+            .ok_or(Failure::Invalid(issues))?;
         let mut connection = db::snapshot(&self.context.pool, "list templates").await?;
         let found = store::list(&mut connection, caller.organization_id(), page).await?;
         Ok(Json(Paged {
             data: found.rows.into_iter().map(TemplateView::from).collect(),
-            pagination: Pagination::of(page, found.total),
+            pagination: cursor.pagination(page, found.total, found.next),
         }))
     }
 

@@ -22,9 +22,10 @@ use crate::fields::{PageLimit, PageNumber};
 use crate::middleware::auth::Requires;
 use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::cursor::CursorQuery;
 use crate::request::path_id::PathId;
 use crate::request::query::Query;
-use crate::response::{Data, Nullable, Paged, Pagination, Time, read_page};
+use crate::response::{Data, Nullable, Paged, Time};
 use crate::v1::Section;
 use crate::validate::Validated;
 
@@ -147,6 +148,7 @@ impl WebhookDeliveriesApi {
         method = "get",
         operation_id = "list_webhook_deliveries"
     )]
+    #[expect(clippy::too_many_arguments, reason = "each query parameter is one")]
     async fn list_webhook_deliveries(
         &self,
         caller: Requires<permission::SettingsWrite>,
@@ -157,13 +159,16 @@ impl WebhookDeliveriesApi {
         page: Query<Validated<Option<PageNumber>>>,
         /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
+        /// The `nextCursor` of the page before, instead of `page`. The pages stay as they are
+        /// while the list grows at its beginning.
+        cursor: CursorQuery,
         /// Only deliveries with this status.
         status: Query<Validated<Option<DeliveryStatus>>>,
     ) -> Result<Json<Paged<WebhookDelivery>>, Failure> {
         let caller = caller.authorize()?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let mut issues = Vec::new();
-        let page = read_page(page.0, limit.0, &mut issues);
+        let page = cursor.read_page(page.0, limit.0, &mut issues);
         let status = status.0.take("status", &mut issues);
         let (Some(page), Some(status)) = (page, status) else {
             return Err(Failure::Invalid(issues));
@@ -174,7 +179,7 @@ impl WebhookDeliveriesApi {
             .await?;
         Ok(Json(Paged {
             data: found.rows.into_iter().map(WebhookDelivery::from).collect(),
-            pagination: Pagination::of(page, found.total),
+            pagination: cursor.pagination(page, found.total, found.next),
         }))
     }
 

@@ -1,6 +1,7 @@
 //! Generates finished messages. Pure: everything about a message is computed from its
 //! number, so each table can be written separately, in any order, and all tables agree.
 
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 /// Milliseconds of a day.
@@ -28,6 +29,13 @@ const CITIES: [&str; 10] = [
 pub(crate) const COMMON_TEXT: &str = "order";
 /// A text in hardly any subject: one in sixty thousand.
 pub(crate) const RARE_TEXT: &str = "#0bcd";
+/// The tag of most messages, that of one in a hundred, and that of one in fifty thousand.
+pub(crate) const COMMON_TAG: &str = "receipts";
+pub(crate) const HUNDREDTH_TAG: &str = "invoices";
+pub(crate) const RARE_TAG: &str = "recall";
+/// The recipients of all messages.
+const PEOPLE: u64 = 500_000;
+
 /// A text in no subject.
 pub(crate) const NO_TEXT: &str = "zebrafinch";
 
@@ -166,6 +174,20 @@ impl History {
 }
 
 impl Message {
+    /// The only tag.
+    pub(crate) fn tag(&self) -> &'static str {
+        match (self.random >> 12) % 50_000 {
+            0 => RARE_TAG,
+            nth if nth.is_multiple_of(100) => HUNDREDTH_TAG,
+            _ => COMMON_TAG,
+        }
+    }
+
+    /// The hash of the recipient's address.
+    pub(crate) fn address_hash(&self) -> [u8; 32] {
+        Sha256::digest(person((self.random >> 8) % PEOPLE)).into()
+    }
+
     /// The subject.
     pub(crate) fn subject(&self) -> String {
         let greeting = GREETINGS[choose(self.random >> 24, GREETINGS.len())];
@@ -223,6 +245,11 @@ pub(crate) fn hash(random: u64) -> [u8; 32] {
         eight.copy_from_slice(&part.to_be_bytes());
     }
     bytes
+}
+
+/// The address of a recipient.
+pub(crate) fn person(nth: u64) -> String {
+    format!("person-{nth}@example.org")
 }
 
 fn choose(random: u64, among: usize) -> usize {

@@ -76,6 +76,7 @@ pub(crate) async fn fill(
         .await?;
     let began = Instant::now();
     fill_tables(url, &history).await?;
+    fill_subjects(&mut connection).await?;
     let counting = Instant::now();
     count(&mut connection, &history).await?;
     print_elapsed("counters and roll-ups", counting);
@@ -250,6 +251,31 @@ async fn fill_table(
     let analyze = format!("ANALYZE {name}");
     sqlx::raw_sql(AssertSqlSafe(analyze))
         .execute(&mut *connection)
+        .await?;
+    Ok(())
+}
+
+/// Fills the index of subjects and labels from the messages, as the service does.
+async fn fill_subjects(connection: &mut PgConnection) -> sqlx::Result<()> {
+    let began = Instant::now();
+    let dropped = indexes::drop_all(connection, "message_subjects").await?;
+    sqlx::raw_sql(
+        "SET jit = off; SET max_parallel_workers_per_gather = 0;
+         INSERT INTO message_subjects (organization_id, message_id, subject, labels)
+         SELECT m.organization_id, m.id, lower(m.subject), l.labels
+         FROM messages m
+         CROSS JOIN LATERAL (SELECT labels FROM message_labels WHERE message_id = m.id LIMIT 1) l",
+    )
+    .execute(&mut *connection)
+    .await?;
+    print_elapsed("message_subjects: rows", began);
+    for index in dropped {
+        let began = Instant::now();
+        indexes::create(connection, &index).await?;
+        print_elapsed(&format!("message_subjects: {}", index.name), began);
+    }
+    sqlx::raw_sql("ANALYZE message_subjects")
+        .execute(connection)
         .await?;
     Ok(())
 }

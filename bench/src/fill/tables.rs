@@ -11,7 +11,6 @@ const SEALED_BYTES: usize = 64;
 /// A table that is partitioned by the id of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
-    Subjects,
     Events,
     Messages,
     Recipients,
@@ -20,8 +19,7 @@ pub(crate) enum Table {
 
 impl Table {
     /// All tables, the slowest first.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Subjects,
+    pub(crate) const ALL: [Self; 4] = [
         Self::Messages,
         Self::Recipients,
         Self::Events,
@@ -30,7 +28,6 @@ impl Table {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Subjects => "message_subjects",
             Self::Events => "events",
             Self::Messages => "messages",
             Self::Recipients => "recipients",
@@ -40,7 +37,6 @@ impl Table {
 
     pub(crate) fn columns(self) -> &'static str {
         match self {
-            Self::Subjects => "organization_id, message_id, subject",
             Self::Events => "message_id, id, organization_id, position, event_type, occurred_at",
             Self::Messages => {
                 "id, organization_id, provider_account_id, from_address, to_hash, subject, status, tags,
@@ -61,12 +57,6 @@ impl Table {
     /// Writes the rows of a message.
     pub(crate) fn write(self, rows: &mut Rows, history: &History, message: &Message) {
         match self {
-            Self::Subjects => {
-                rows.row(3);
-                rows.uuid(history.owners[message.owner].id);
-                rows.uuid(message.id);
-                rows.text(&message.subject().to_lowercase());
-            }
             Self::Events => write_events(rows, history, message),
             Self::Messages => write_message(rows, history, message),
             Self::Recipients => write_recipient(rows, history, message),
@@ -99,10 +89,10 @@ fn write_message(rows: &mut Rows, history: &History, message: &Message) {
     rows.uuid(owner.id);
     rows.uuid(owner.accounts[message.account].0);
     rows.text(&format!("{LOCAL_PART}@{}", owner.domains[message.domain]));
-    rows.bytes(&history::hash(message.random));
+    rows.bytes(&message.address_hash());
     rows.text(&message.subject());
     rows.text(message.status.name());
-    rows.text_array("receipts");
+    rows.text_array(message.tag());
     rows.integer(1);
     provider_message_id(rows, message);
     rows.time(message.accepted_ms);
@@ -124,7 +114,7 @@ fn write_recipient(rows: &mut Rows, history: &History, message: &Message) {
     let mut sealed = [1; SEALED_BYTES];
     sealed[SEALED_BYTES / 2..].copy_from_slice(&history::hash(!message.random));
     rows.bytes(&sealed);
-    rows.bytes(&history::hash(message.random));
+    rows.bytes(&message.address_hash());
     rows.text(message.status.name());
     rows.uuid(owner.accounts[message.account].0);
     provider_message_id(rows, message);

@@ -10,13 +10,14 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::insert::NewMessage;
+use super::insert::{NewMessage, NewRecipient};
 use super::{Acceptance, Receipt};
 use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::fingerprint::BodyHash;
 use crate::idempotency::{IdempotencyKeyHash, KeyClaim, KeyConflict, WAIT_MAX, store};
 use crate::ids::{Ids, MessageId, OrganizationId, ProviderAccountId};
+use crate::message::RecipientKind;
 use crate::provider::kind::ProviderType;
 use crate::routing::Route;
 
@@ -69,7 +70,7 @@ impl InsertEntry {
     }
 
     /// Marks the recipients at these positions as suppressed, and all as checked. If none
-    /// is left, only the claim remains.
+    /// of To is left, only the claim remains.
     pub(super) fn suppress(&mut self, positions: &[i32], ids: &Ids) {
         let Some(message) = &mut self.message else {
             return;
@@ -83,7 +84,10 @@ impl InsertEntry {
         let recipients = message.recipients.iter();
         let dropped = recipients.filter(|recipient| recipient.dropped_event.is_some());
         let suppressed_count = dropped.count();
-        if suppressed_count == message.recipients.len() {
+        let mut recipients = message.recipients.iter();
+        let is_left =
+            |to: &NewRecipient| to.kind == RecipientKind::To && to.dropped_event.is_none();
+        if !recipients.any(is_left) {
             self.acceptance = Acceptance::Suppressed { suppressed_count };
             self.message = None;
         } else if let Acceptance::Queued(receipt) = &mut self.acceptance {

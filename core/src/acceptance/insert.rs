@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
+use sqlx::types::Json;
 use sqlx::{Encode, PgConnection, Postgres, Type, query_file};
 use uuid::Uuid;
 
 use super::idempotency::{InsertEntry, stored};
+use super::own_content::RecipientContent;
 use crate::address::AddressHash;
+use crate::attachment::AttachmentRef;
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::delivery::job::SendJob;
@@ -22,7 +25,7 @@ use crate::idempotency::{KEY_LIFETIME, KeyClaim};
 use crate::ids::{
     EventId, MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, UnsubscribeGroupId,
 };
-use crate::message::CHUNK_RECIPIENTS;
+use crate::message::{CHUNK_RECIPIENTS, RecipientKind};
 use crate::suppression;
 use crate::template::render::VersionRef;
 use crate::tracking::Tracking;
@@ -44,6 +47,13 @@ pub(super) struct NewMessage {
     pub(super) version: Option<VersionRef>,
     pub(super) unsubscribe_group_id: Option<UnsubscribeGroupId>,
     pub(super) tracking: Tracking,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) attachments: Vec<AttachmentRef>,
+    pub(super) scheduled_at: Option<Timestamp>,
+    pub(super) expires_at: Option<Timestamp>,
+    pub(super) is_shared: bool,
+    pub(super) is_account_pinned: bool,
+    pub(super) is_test: bool,
     pub(super) queued_event: EventId,
     pub(super) created_at: Timestamp,
     pub(super) recipients: Vec<NewRecipient>,
@@ -57,6 +67,11 @@ pub(super) struct NewRecipient {
     pub(super) dropped_event: Option<EventId>,
     /// Whether the INSERT has to check that it is not suppressed.
     pub(super) is_unchecked: bool,
+    pub(super) kind: RecipientKind,
+    /// What it has instead of the message's content, if it was rendered with variables of
+    /// its own.
+    pub(super) own: Option<RecipientContent>,
+    pub(super) metadata: Option<Value>,
 }
 
 /// What the INSERT left out.
@@ -71,13 +86,18 @@ pub(super) struct Inserted<'a> {
 }
 
 impl NewMessage {
-    /// Its share of a batch: its rows, and its bodies and its
-    /// metadata at one row for 8 KiB. Postgres takes no statement above 1 GiB.
+    /// Its share of a batch: its rows, and its bodies and metadata and those of its
+    /// recipients at one row for 8 KiB. Postgres takes no statement above 1 GiB.
     pub(super) fn weight(&self) -> usize {
         let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let metadata = self.metadata.as_ref();
-        let metadata = metadata.map_or(0, |metadata| metadata.to_string().len());
-        4 + self.recipients.len() + (bytes(&self.html) + bytes(&self.text) + metadata) / 8_192
+        let metadata =
+            |json: &Option<Value>| json.as_ref().map_or(0, |json| json.to_string().len());
+        let own = self
+            .recipients
+            .iter()
+            .map(|to| to.own.as_ref().map_or(0, RecipientContent::bytes) + metadata(&to.metadata));
+        let all = bytes(&self.html) + bytes(&self.text) + metadata(&self.metadata);
+        4 + self.recipients.len() + (all + own.sum::<usize>()) / 8_192
     }
 
     /// The jobs that send it: one for each chunk that has a recipient to send to.
@@ -120,6 +140,7 @@ pub(super) async fn insert<'a>(
     let recipient_rows: Vec<RecipientRow<'_>> = recipients.collect();
     let claims = claims_in_order(entries);
     let claim_rows: Vec<ClaimRow<'_>> = claims.iter().map(ClaimRow::of).collect();
+    let newest_claim = claims.iter().map(|(claim, _)| claim.at).max();
     let left_out = query_file!(
         "src/acceptance/insert.sql",
         &message_rows as &[MessageRow<'_>],
@@ -128,6 +149,7 @@ pub(super) async fn insert<'a>(
         delta(KEY_LIFETIME) as _,
         suppression::REASON,
         delta(relay_grace) as _,
+        newest_claim,
     )
     .fetch_all(connection)
     .await
@@ -146,6 +168,11 @@ pub(super) async fn insert<'a>(
         }
     }
     Ok(inserted)
+}
+
+/// A list as JSON; NULL if it is empty.
+fn non_empty<T>(list: &[T]) -> Option<Json<&[T]>> {
+    (!list.is_empty()).then_some(Json(list))
 }
 
 /// The claims of entries, in the order in which every process takes them.
@@ -183,6 +210,13 @@ struct MessageRow<'a> {
     chunks: Vec<i32>,
     queued_event_id: Uuid,
     created_at: Timestamp,
+    headers: Option<Json<&'a [(String, String)]>>,
+    attachments: Option<Json<&'a [AttachmentRef]>>,
+    scheduled_at: Option<Timestamp>,
+    expires_at: Option<Timestamp>,
+    is_shared: Option<bool>,
+    is_account_pinned: Option<bool>,
+    is_test: Option<bool>,
 }
 
 impl<'a> MessageRow<'a> {
@@ -213,6 +247,13 @@ impl<'a> MessageRow<'a> {
             chunks: message.jobs().map(|job| job.chunk).collect(),
             queued_event_id: message.queued_event.0,
             created_at: message.created_at,
+            headers: non_empty(&message.headers),
+            attachments: non_empty(&message.attachments),
+            scheduled_at: message.scheduled_at,
+            expires_at: message.expires_at,
+            is_shared: message.is_shared.then_some(true),
+            is_account_pinned: message.is_account_pinned.then_some(true),
+            is_test: message.is_test.then_some(true),
         }
     }
 }
@@ -240,6 +281,12 @@ struct RecipientRow<'a> {
     dropped_event_id: Option<Uuid>,
     is_unchecked: bool,
     unsubscribe_group_id: Option<Uuid>,
+    kind: Option<RecipientKind>,
+    subject: Option<&'a str>,
+    html: Option<&'a str>,
+    text: Option<&'a str>,
+    metadata: Option<&'a Value>,
+    scheduled_at: Option<Timestamp>,
 }
 
 impl<'a> RecipientRow<'a> {
@@ -255,6 +302,15 @@ impl<'a> RecipientRow<'a> {
                 dropped_event_id: recipient.dropped_event.map(|id| id.0),
                 is_unchecked: recipient.is_unchecked,
                 unsubscribe_group_id: message.unsubscribe_group_id.map(|id| id.0),
+                kind: Some(recipient.kind).filter(|kind| *kind != RecipientKind::To),
+                subject: recipient
+                    .own
+                    .as_ref()
+                    .and_then(|own| own.subject.as_deref()),
+                html: recipient.own.as_ref().and_then(|own| own.html.as_deref()),
+                text: recipient.own.as_ref().and_then(|own| own.text.as_deref()),
+                metadata: recipient.metadata.as_ref(),
+                scheduled_at: message.scheduled_at,
             })
     }
 }
@@ -280,6 +336,9 @@ struct ClaimRow<'a> {
     answer: Vec<u8>,
     created_at: Timestamp,
     message_id: Option<Uuid>,
+    /// When the lifetime of the key begins, if that is not when the request arrived: when its
+    /// message is due.
+    kept_from: Option<Timestamp>,
 }
 
 impl<'a> ClaimRow<'a> {
@@ -291,6 +350,10 @@ impl<'a> ClaimRow<'a> {
             answer: stored(&entry.acceptance),
             created_at: claim.at,
             message_id: entry.message.as_ref().map(|message| message.id.0),
+            kept_from: entry
+                .message
+                .as_ref()
+                .and_then(|message| message.scheduled_at),
         }
     }
 }

@@ -1,5 +1,6 @@
 -- $1 messages, $2 their recipients, $3 claims of idempotency keys, $4 how long a key is kept,
--- $5 the reason of a DROPPED event, $6 how long the relay leaves the push to the API.
+-- $5 the reason of a DROPPED event, $6 how long the relay leaves the push to the API, $7 when the newest of
+-- the claims was made.
 WITH listed AS (
     SELECT *
     FROM UNNEST($2::new_recipient[])
@@ -20,11 +21,12 @@ WITH listed AS (
     WHERE message_id IS NULL OR message_id <> ALL (ARRAY(SELECT DISTINCT message_id FROM suppressed))
 ), claimed AS (
     INSERT INTO idempotency_keys (organization_id, key_hash, body_hash, answer, created_at)
-    SELECT organization_id, key_hash, body_hash, answer, created_at
+    -- The key of a scheduled message lives from when the message is due.
+    SELECT organization_id, key_hash, body_hash, answer, coalesce(kept_from, created_at)
     FROM wanted
     ON CONFLICT (organization_id, key_hash) DO UPDATE
     SET body_hash = EXCLUDED.body_hash, answer = EXCLUDED.answer, created_at = EXCLUDED.created_at
-    WHERE idempotency_keys.created_at <= EXCLUDED.created_at - $4::interval
+    WHERE idempotency_keys.created_at <= least(EXCLUDED.created_at, $7) - $4::interval
     RETURNING organization_id, key_hash
 ), taken AS (
     SELECT w.message_id, w.ordinality
@@ -52,23 +54,30 @@ WITH listed AS (
     INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject,
                           status, tags, metadata, recipient_count, created_at, unsubscribe_group_id,
                           template_id, template_version_id, routing_rule_id, track_opens,
-                          track_clicks)
+                          track_clicks, scheduled_at, expires_at, is_shared, is_account_pinned, is_test)
     SELECT id, organization_id, provider_account_id, from_address, to_hash, subject,
            'QUEUED', tags, metadata, recipient_count, created_at, unsubscribe_group_id,
-           template_id, template_version_id, routing_rule_id, track_opens, track_clicks
+           template_id, template_version_id, routing_rule_id, track_opens, track_clicks,
+           scheduled_at, expires_at, is_shared, is_account_pinned, is_test
     FROM new
 ), body AS (
-    INSERT INTO message_bodies (message_id, organization_id, from_mailbox, reply_to, html, text)
-    SELECT id, organization_id, from_mailbox, reply_to, html, text
+    INSERT INTO message_bodies (message_id, organization_id, from_mailbox, reply_to, html, text, headers,
+                                attachments)
+    SELECT id, organization_id, from_mailbox, reply_to, html, text, headers, attachments
     FROM new
 ), recipient AS (
     INSERT INTO recipients (message_id, position, organization_id, address_sealed, address_hash,
-                            status, last_error, next_attempt_at)
+                            status, last_error, next_attempt_at, kind)
     SELECT message_id, position, organization_id, address_sealed, address_hash,
            CASE WHEN dropped_event_id IS NULL THEN 'QUEUED' ELSE 'FAILED' END::message_status,
            CASE WHEN dropped_event_id IS NOT NULL THEN $5 END,
-           'epoch'
+           coalesce(scheduled_at, 'epoch'), kind
     FROM new_recipient
+), content AS (
+    INSERT INTO recipient_contents (message_id, position, organization_id, subject, html, text, metadata)
+    SELECT message_id, position, organization_id, subject, html, text, metadata
+    FROM new_recipient
+    WHERE num_nonnulls(subject, html, text, metadata) > 0
 ), event AS (
     INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data)
     SELECT id, queued_event_id, organization_id, NULL, 'QUEUED'::event_type, created_at, NULL
@@ -80,8 +89,9 @@ WITH listed AS (
     JOIN new n ON n.id = r.message_id
     WHERE r.dropped_event_id IS NOT NULL
 ), job AS (
-    INSERT INTO outbox (message_id, chunk, organization_id, wake_at)
-    SELECT n.id, job.chunk, n.organization_id, n.created_at + $6
+    INSERT INTO outbox (message_id, chunk, organization_id, wake_at, due_at, expires_at)
+    SELECT n.id, job.chunk, n.organization_id, coalesce(n.scheduled_at, n.created_at) + $6, n.scheduled_at,
+           n.expires_at
     FROM new n
     CROSS JOIN LATERAL UNNEST(n.chunks) AS job (chunk)
 )

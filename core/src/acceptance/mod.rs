@@ -8,16 +8,22 @@
 //! What a receipt promises: message, recipients, QUEUED event and outbox row are committed.
 //! It does not promise that Redis knows of the job; the relay pushes what Redis misses.
 
+pub mod attachment_names;
+mod carrying;
+mod content_ids;
 pub mod draft;
+pub mod headers;
 mod idempotency;
 mod insert;
 mod insert_batcher;
+mod own_content;
+mod recipient_check;
 mod render_draft;
 mod result;
 pub mod retry;
 mod writer;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,7 +32,8 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::Semaphore;
 
-use crate::address::AddressHash;
+use crate::address::Mailbox;
+use crate::attachment::Attachments;
 use crate::clock::Clock;
 use crate::crypto::seal::{Sealed, Sealer};
 use crate::db::lifo_pool::LifoPool;
@@ -36,28 +43,25 @@ use crate::delivery::dispatch::Dispatcher;
 use crate::fault::Fault;
 use crate::idempotency::{KeyClaim, KeyConflict, WAIT_MAX};
 use crate::ids::{Ids, MessageId, OrganizationId, UnsubscribeGroupId};
+use crate::message::RecipientKind;
 use crate::routing::snapshot_cache::SnapshotCache;
-use crate::routing::{self, Route, RoutingRequest, RoutingSnapshot};
+use crate::routing::{self, Route, RoutingRequest, RoutingSnapshot, pinned};
 use crate::secret::Secret;
-use crate::suppression::check::{CheckedRecipient, Checker};
+use crate::suppression::check::Checker;
 use crate::template::Templates;
 use crate::text::Tag;
 use crate::unsubscribe::group_cache::GroupCache;
-use draft::Draft;
+use draft::{DeliveryMode, Draft};
 use idempotency::{InsertEntry, InsertOutcome};
 use insert::{NewMessage, NewRecipient};
 use insert_batcher::InsertBatcher;
+use recipient_check::RecipientCheck;
 use render_draft::{RenderedDraft, render_draft};
 pub use result::{AcceptRefusal, Acceptance, Answered, Receipt};
 use writer::{InsertWriter, LOCK_WAIT};
 
 /// Connections to Postgres that acceptance uses.
 pub const CONNECTIONS: u32 = insert_batcher::CONNECTIONS;
-/// Recipients of a request up to which the INSERT itself checks the suppressions. That saves
-/// a statement (p50 1.9 ms instead of 2.8 at half of the highest rate). If one of the
-/// recipients is suppressed, its message is inserted a second time, which costs more the
-/// larger it is.
-const CHECKED_BY_INSERT_MAX: usize = 100;
 /// Requests that wait for a key of another request at the same time. Each has a connection
 /// while it waits.
 const KEY_WAITS_MAX: usize = 3;
@@ -79,6 +83,7 @@ pub struct Acceptor {
     clock: Clock,
     batcher: InsertBatcher,
     reader: PgPool,
+    attachments: Attachments,
     key_waits: Arc<Semaphore>,
 }
 
@@ -90,6 +95,7 @@ pub struct AcceptorParts {
     pub pool: LifoPool,
     /// Connections for the rare statements: earlier requests with a key.
     pub reader: PgPool,
+    pub attachments: Attachments,
     pub templates: Templates,
     pub groups: GroupCache,
     pub checker: Checker,
@@ -131,6 +137,7 @@ impl Acceptor {
             ids: parts.ids,
             clock: parts.clock,
             reader: parts.reader,
+            attachments: parts.attachments,
             key_waits: Arc::new(Semaphore::new(KEY_WAITS_MAX)),
         }
     }
@@ -150,6 +157,35 @@ impl Acceptor {
         results.pop().expect("one draft gives one result")
     }
 
+    /// Stores the files of drafts. Answers why drafts are refused for their files, by index.
+    async fn store_attachments(
+        &self,
+        organization_id: OrganizationId,
+        drafts: &mut [Draft],
+    ) -> HashMap<usize, AcceptRefusal> {
+        let with_files = drafts.iter_mut().enumerate();
+        let with_files = with_files.filter(|(_, draft)| !draft.files.is_empty());
+        let (indexes, files): (Vec<usize>, Vec<_>) = with_files
+            .map(|(index, draft)| (index, mem::take(&mut draft.files)))
+            .unzip();
+        let mut refused = HashMap::new();
+        if files.is_empty() {
+            return refused;
+        }
+        let now = self.clock.now();
+        let storing = self.attachments.accept_all(organization_id, now, files);
+        // Boxed: every request would carry it.
+        for (index, stored) in indexes.into_iter().zip(Box::pin(storing).await) {
+            match stored {
+                Ok(stored) => drafts[index].attachments = stored,
+                Err(refusal) => {
+                    refused.insert(index, refusal.into());
+                }
+            }
+        }
+        refused
+    }
+
     /// Accepts messages, each independently of the others; one result for each
     /// draft, in their order.
     ///
@@ -158,12 +194,13 @@ impl Acceptor {
     pub async fn accept_all(
         &self,
         organization_id: OrganizationId,
-        drafts: Vec<Draft>,
+        mut drafts: Vec<Draft>,
     ) -> Result<Vec<Result<Answered, AcceptRefusal>>, Fault> {
         let claims: Vec<Option<KeyClaim>> = drafts.iter().map(|draft| draft.claim).collect();
         let groups = drafts.iter().filter_map(|draft| draft.unsubscribe_group_id);
         let groups = self.groups.missing(organization_id, groups.collect());
         let unknown_groups = groups.await?;
+        let refused_files = self.store_attachments(organization_id, &mut drafts).await;
         let (snapshot, is_routed) = self.snapshot_for(organization_id, &drafts).await?;
         let checks = self
             .check_recipients(organization_id, &drafts, is_routed)
@@ -172,6 +209,7 @@ impl Acceptor {
             organization_id,
             snapshot,
             unknown_groups,
+            refused_files,
             claims,
         };
         let (mut results, pending) = self.render_and_insert(&context, drafts, checks).await;
@@ -233,19 +271,33 @@ impl Acceptor {
         if group.is_some_and(|group| context.unknown_groups.contains(&group)) {
             return Err(AcceptRefusal::UnknownGroup);
         }
+        if let Some(refusal) = context.refused_files.get(&index) {
+            return Err(refusal.clone());
+        }
+        content_ids::check(&rendered)?;
+        let Draft {
+            scheduled_at,
+            expires_at,
+            ..
+        } = rendered.draft;
+        let past = draft::past_times(scheduled_at, expires_at, self.clock.now());
+        if !past.is_empty() {
+            return Err(AcceptRefusal::Invalid(past));
+        }
         let claim = context.claims[index];
         let suppressed = checks.iter().filter(|check| check.is_suppressed);
         let suppressed_count = suppressed.count();
-        // Before routing: no account has to send it.
-        if suppressed_count == checks.len() {
+        // Before routing: no account has to send it. A mail needs a recipient in To.
+        let mut recipients = rendered.draft.to.iter().zip(checks);
+        if !recipients.any(|(to, check)| to.kind == RecipientKind::To && !check.is_suppressed) {
             return Ok(Box::new(InsertEntry {
                 message: None,
                 claim,
                 acceptance: Acceptance::Suppressed { suppressed_count },
             }));
         }
-        let request = routing_request(&rendered.draft);
-        let route = routing::resolve(&context.snapshot, &request).map_err(AcceptRefusal::Route)?;
+        let route = resolve_route(&context.snapshot, &rendered.draft)?;
+        carrying::check(&route, &rendered.draft)?;
         let message = self.new_message(context, route, rendered, checks);
         let acceptance = Acceptance::Queued(Receipt {
             message_id: message.id,
@@ -267,20 +319,29 @@ impl Acceptor {
         rendered: RenderedDraft,
         checks: &[RecipientCheck],
     ) -> NewMessage {
-        let RenderedDraft { draft, version, .. } = rendered;
+        let RenderedDraft {
+            draft,
+            version,
+            own,
+            ..
+        } = rendered;
         let organization_id = context.organization_id;
         let created_at = self.clock.now();
         let id: MessageId = self.ids.next_at(created_at);
         // Before the ids of DROPPED events: a history begins with QUEUED.
         let queued_event = self.ids.next_at(created_at);
-        let recipients = draft.to.iter().zip(checks);
-        let recipients = recipients.map(|(mailbox, check)| NewRecipient {
+        let mut own = own.into_iter().peekable();
+        let recipients = draft.to.into_iter().zip(checks).enumerate();
+        let recipients = recipients.map(|(position, (recipient, check))| NewRecipient {
             address_sealed: self.sealer.seal(
                 organization_id,
                 Sealed::Recipient,
                 id.0,
-                mailbox.to_header().as_bytes(),
+                recipient.mailbox.to_header().as_bytes(),
             ),
+            kind: recipient.kind,
+            own: own.next_if(|own| own.position == position),
+            metadata: recipient.metadata,
             address_hash: check.hash,
             dropped_event: check.is_suppressed.then(|| self.ids.next_at(created_at)),
             is_unchecked: check.is_left_to_insert,
@@ -292,7 +353,7 @@ impl Acceptor {
             routing_rule_id: route.rule_id,
             from_address: draft.from.address().as_str().to_owned(),
             from_mailbox: draft.from.to_header(),
-            reply_to: draft.reply_to.as_ref().map(|mailbox| mailbox.to_header()),
+            reply_to: mailbox_list(&draft.reply_to),
             subject: draft.subject.into_string(),
             html: draft.html,
             text: draft.text,
@@ -301,6 +362,13 @@ impl Acceptor {
             version,
             unsubscribe_group_id: draft.unsubscribe_group_id,
             tracking: draft.tracking.or(context.snapshot.tracking),
+            headers: draft.headers,
+            attachments: draft.attachments,
+            scheduled_at: draft.scheduled_at,
+            expires_at: draft.expires_at,
+            is_shared: draft.delivery == DeliveryMode::Shared,
+            is_account_pinned: draft.provider_account_id.is_some(),
+            is_test: draft.is_test,
             queued_event,
             created_at,
             recipients: recipients.collect(),
@@ -395,12 +463,10 @@ impl Acceptor {
         results: &mut [Result<Answered, AcceptRefusal>],
     ) {
         let refused = claims.iter().zip(&*results).enumerate();
-        let refused = refused.filter_map(|(index, (claim, result))| match result {
-            Err(
-                AcceptRefusal::Route(_) | AcceptRefusal::Template(_) | AcceptRefusal::UnknownGroup,
-            ) => Some((index, (*claim)?)),
-            Err(AcceptRefusal::Before(_) | AcceptRefusal::Key(_) | AcceptRefusal::Fault(_))
-            | Ok(_) => None,
+        let refused = refused.filter_map(|(index, (claim, result))| {
+            let refusal = result.as_ref().err()?;
+            let claim = claim.filter(|_| refusal.is_of_request())?;
+            Some((index, claim))
         });
         let (indexes, claims): (Vec<usize>, Vec<KeyClaim>) = refused.unzip();
         if claims.is_empty() {
@@ -425,39 +491,6 @@ impl Acceptor {
         }
     }
 
-    /// Checks the recipients of all drafts against the suppressions, with one question; one
-    /// list for each draft. A few recipients are left to the INSERT if `may_be_left`.
-    async fn check_recipients(
-        &self,
-        organization_id: OrganizationId,
-        drafts: &[Draft],
-        may_be_left: bool,
-    ) -> Result<Vec<Vec<RecipientCheck>>, Fault> {
-        let asked = drafts.iter().flat_map(|draft| {
-            draft.to.iter().map(|mailbox| CheckedRecipient {
-                hash: mailbox.address().hash(),
-                unsubscribe_group_id: draft.unsubscribe_group_id,
-            })
-        });
-        let asked: Vec<CheckedRecipient> = asked.collect();
-        let is_left_to_insert = may_be_left && asked.len() <= CHECKED_BY_INSERT_MAX;
-        let suppressed = if is_left_to_insert {
-            vec![false; asked.len()]
-        } else {
-            self.checker.check(organization_id, &asked).await?
-        };
-        let checks = asked.iter().zip(suppressed);
-        let mut checks = checks.map(|(asked, is_suppressed)| RecipientCheck {
-            hash: asked.hash,
-            is_suppressed,
-            is_left_to_insert,
-        });
-        let lists = drafts
-            .iter()
-            .map(|draft| checks.by_ref().take(draft.to.len()).collect());
-        Ok(lists.collect())
-    }
-
     /// The routing snapshot, and whether it has an account for each of the drafts. If it
     /// has none, it is read again, once: another process may have connected one a moment
     /// ago.
@@ -467,7 +500,7 @@ impl Acceptor {
         drafts: &[Draft],
     ) -> Result<(Arc<RoutingSnapshot>, bool), Fault> {
         let cached = self.snapshots.get(organization_id).await?;
-        let routes = |draft: &Draft| routing::resolve(&cached, &routing_request(draft)).is_ok();
+        let routes = |draft: &Draft| resolve_route(&cached, draft).is_ok();
         if drafts.iter().all(routes) {
             return Ok((cached, true));
         }
@@ -481,6 +514,8 @@ struct RequestContext {
     organization_id: OrganizationId,
     snapshot: Arc<RoutingSnapshot>,
     unknown_groups: HashSet<UnsubscribeGroupId>,
+    /// Why drafts are refused for their files, by the index of the draft.
+    refused_files: HashMap<usize, AcceptRefusal>,
     /// By the index of the draft.
     claims: Vec<Option<KeyClaim>>,
 }
@@ -490,13 +525,6 @@ struct PendingEntry {
     index: usize,
     entry: Box<InsertEntry>,
     claim: KeyClaim,
-}
-
-/// A recipient of a draft, checked against the suppressions.
-struct RecipientCheck {
-    hash: AddressHash,
-    is_suppressed: bool,
-    is_left_to_insert: bool,
 }
 
 /// The result of the INSERT replaces what the draft came to before it.
@@ -525,9 +553,20 @@ fn apply(answer: &mut Result<Answered, AcceptRefusal>, outcome: InsertOutcome) {
     }
 }
 
-fn routing_request(draft: &Draft) -> RoutingRequest<'_> {
-    RoutingRequest {
+/// Mailboxes as a header has them; `None` for none.
+fn mailbox_list(mailboxes: &[Mailbox]) -> Option<String> {
+    let texts: Vec<String> = mailboxes.iter().map(Mailbox::to_header).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+/// The account of a draft: the one that it names, or that of the rules.
+fn resolve_route(snapshot: &RoutingSnapshot, draft: &Draft) -> Result<Route, AcceptRefusal> {
+    let request = RoutingRequest {
         sender_domain: draft.from.address().domain(),
         tags: draft.tags.iter().map(Tag::as_str).collect(),
+    };
+    match draft.provider_account_id {
+        Some(id) => pinned::resolve(snapshot, id, &request).map_err(AcceptRefusal::Pinned),
+        None => routing::resolve(snapshot, &request).map_err(AcceptRefusal::Route),
     }
 }

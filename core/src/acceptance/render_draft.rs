@@ -11,6 +11,7 @@
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::own_content::{self, RecipientContent};
 use crate::acceptance::draft::{Draft, TemplateUse};
 use crate::ids::OrganizationId;
 use crate::issue::Issue;
@@ -21,6 +22,7 @@ use crate::template::run::Escape;
 use crate::template::schema::VariablesSchema;
 use crate::template::step_limit::StepLimit;
 use crate::template::{SOURCE_BYTES_MAX, TemplateRefusal, render_pool};
+use crate::text::Subject;
 use crate::unsubscribe::link_insertion;
 
 /// A draft with its subject and bodies.
@@ -28,6 +30,8 @@ pub(super) struct RenderedDraft {
     pub(super) draft: Draft,
     /// The template version that it was rendered from, if there is one.
     pub(super) version: Option<VersionRef>,
+    /// What recipients have instead of the subject and the bodies, by their positions.
+    pub(super) own: Vec<RecipientContent>,
     is_rendered: bool,
 }
 
@@ -35,9 +39,20 @@ impl RenderedDraft {
     /// The bytes of its bodies, or 0 if they were not rendered.
     pub(super) fn rendered_bytes(&self) -> usize {
         let bodies = [&self.draft.html, &self.draft.text];
-        let bytes = bodies.into_iter().flatten().map(String::len).sum();
-        if self.is_rendered { bytes } else { 0 }
+        let bytes: usize = bodies.into_iter().flatten().map(String::len).sum();
+        let own: usize = self.own.iter().map(RecipientContent::bytes).sum();
+        if self.is_rendered { bytes + own } else { 0 }
     }
+}
+
+/// The subject and the bodies of a draft, before or after they are rendered.
+#[derive(Clone)]
+pub(super) struct Parts {
+    pub(super) subject: Subject,
+    pub(super) html: Option<String>,
+    pub(super) text: Option<String>,
+    /// Whether the message has an unsubscribe link.
+    pub(super) has_link: bool,
 }
 
 /// Renders a draft. One without variables stays as it is.
@@ -50,19 +65,26 @@ pub(super) async fn render_draft(
     mut draft: Draft,
     deadline: Instant,
 ) -> Result<RenderedDraft, TemplateRefusal> {
-    let Some(template) = draft.template.take() else {
+    let Some(TemplateUse {
+        template_id,
+        variables,
+    }) = draft.template.take()
+    else {
         return Ok(RenderedDraft {
             draft,
             version: None,
+            own: Vec::new(),
             is_rendered: false,
         });
     };
     let pool = templates.render_pool();
-    let Some(template_id) = template.template_id else {
-        let work = move || render_own(template.variables, draft);
+    let Some(template_id) = template_id else {
+        let work = move || render_all(variables, draft, deadline, render_own);
+        let (draft, own) = pool.run(organization_id, deadline, work).await??;
         return Ok(RenderedDraft {
-            draft: pool.run(organization_id, deadline, work).await??,
+            draft,
             version: None,
+            own,
             is_rendered: true,
         });
     };
@@ -71,9 +93,14 @@ pub(super) async fn render_draft(
     // After the deadline the pool refuses it.
     let is_cheap = Instant::now() < deadline
         && !draft.subject.as_str().contains("{{")
-        && compiled.is_cheap(&template.variables);
-    let work = move || render(&compiled, template, draft);
-    let draft = if is_cheap {
+        && !draft.has_own_variables()
+        && compiled.is_cheap(&variables);
+    let work = move || {
+        render_all(variables, draft, deadline, |variables, parts| {
+            render(&compiled, variables, parts)
+        })
+    };
+    let (draft, own) = if is_cheap {
         render_pool::run_inline(work)??
     } else {
         pool.run(organization_id, deadline, work).await??
@@ -81,8 +108,34 @@ pub(super) async fn render_draft(
     Ok(RenderedDraft {
         draft,
         version: Some(version),
+        own,
         is_rendered: true,
     })
+}
+
+/// Renders a draft for all of its recipients.
+fn render_all(
+    variables: Value,
+    mut draft: Draft,
+    deadline: Instant,
+    render: impl Fn(Value, Parts) -> Result<Parts, TemplateRefusal>,
+) -> Result<(Draft, Vec<RecipientContent>), TemplateRefusal> {
+    let has_own = draft.has_own_variables();
+    let parts = Parts {
+        subject: draft.subject,
+        html: draft.html,
+        text: draft.text,
+        has_link: draft.unsubscribe_group_id.is_some(),
+    };
+    let (parts, own) = if has_own {
+        own_content::render_each(&variables, &parts, &mut draft.to, deadline, render)?
+    } else {
+        (render(variables, parts)?, Vec::new())
+    };
+    draft.subject = parts.subject;
+    draft.html = parts.html;
+    draft.text = parts.text;
+    Ok((draft, own))
 }
 
 /// Checks variables against a schema. If the message has an unsubscribe link, a schema that
@@ -103,8 +156,8 @@ fn check(schema: &VariablesSchema, variables: &Value, has_link: bool) -> Vec<Iss
 }
 
 /// Refuses a variable with the name of the link, if the message has one.
-fn refuse_link(draft: &Draft, variables: &Value) -> Result<(), TemplateRefusal> {
-    if draft.unsubscribe_group_id.is_none() || variables.get(link_insertion::VARIABLE).is_none() {
+fn refuse_link(parts: &Parts, variables: &Value) -> Result<(), TemplateRefusal> {
+    if !parts.has_link || variables.get(link_insertion::VARIABLE).is_none() {
         return Ok(());
     }
     let path = format!("variables.{}", link_insertion::VARIABLE);
@@ -141,57 +194,55 @@ fn with_link(
     Ok(without)
 }
 
-fn render(
+/// Renders with a template version.
+pub(super) fn render(
     compiled: &CompiledVersion,
-    template: TemplateUse,
-    mut draft: Draft,
-) -> Result<Draft, TemplateRefusal> {
-    let has_link = draft.unsubscribe_group_id.is_some();
-    let variables = template.variables;
-    refuse_link(&draft, &variables)?;
+    variables: Value,
+    mut parts: Parts,
+) -> Result<Parts, TemplateRefusal> {
+    refuse_link(&parts, &variables)?;
     if let Some(schema) = &compiled.schema {
-        let issues = check(schema, &variables, has_link);
+        let issues = check(schema, &variables, parts.has_link);
         if !issues.is_empty() {
             return Err(TemplateRefusal::Invalid(issues));
         }
     }
-    let subject = render::subject(&draft.subject, &variables);
-    draft.subject = subject.map_err(|issue| TemplateRefusal::Invalid(vec![issue]))?;
+    let subject = render::subject(&parts.subject, &variables);
+    parts.subject = subject.map_err(|issue| TemplateRefusal::Invalid(vec![issue]))?;
     // After the subject, which must not contain the link.
     let is_mentioned = compiled.mentions(link_insertion::VARIABLE);
-    let rendered = with_link(variables, is_mentioned, has_link, |variables| {
+    let rendered = with_link(variables, is_mentioned, parts.has_link, |variables| {
         let rendered = render::bodies(compiled, variables);
         let mut rendered = rendered.map_err(TemplateRefusal::Unrenderable)?;
         // The request's own bodies replace those of the template.
-        if draft.html.is_some() {
+        if parts.html.is_some() {
             rendered.html.clear();
         }
-        rendered.text = rendered.text.filter(|_| draft.text.is_none());
+        rendered.text = rendered.text.filter(|_| parts.text.is_none());
         Ok(rendered)
     })?;
     let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
-    draft.html = draft.html.or_else(|| non_empty(rendered.html));
-    draft.text = draft.text.or_else(|| rendered.text.and_then(non_empty));
-    if draft.html.is_none() && draft.text.is_none() {
+    parts.html = parts.html.or_else(|| non_empty(rendered.html));
+    parts.text = parts.text.or_else(|| rendered.text.and_then(non_empty));
+    if parts.html.is_none() && parts.text.is_none() {
         let issue = Issue::new("variables", "leave the template's bodies empty");
         return Err(TemplateRefusal::Invalid(vec![issue]));
     }
-    Ok(draft)
+    Ok(parts)
 }
 
-/// Renders a draft's own subject and bodies. The error lists all problems.
-fn render_own(variables: Value, mut draft: Draft) -> Result<Draft, TemplateRefusal> {
-    refuse_link(&draft, &variables)?;
-    refuse_long_sources(&draft)?;
-    let subject = render::subject(&draft.subject, &variables);
+/// Renders the request's own subject and bodies. The error lists all problems.
+pub(super) fn render_own(variables: Value, mut parts: Parts) -> Result<Parts, TemplateRefusal> {
+    refuse_link(&parts, &variables)?;
+    refuse_long_sources(&parts)?;
+    let subject = render::subject(&parts.subject, &variables);
     // After the subject, which must not contain the link.
-    let has_link = draft.unsubscribe_group_id.is_some();
-    let is_mentioned = [&draft.html, &draft.text]
+    let is_mentioned = [&parts.html, &parts.text]
         .into_iter()
         .flatten()
         .any(|source| source.contains(link_insertion::VARIABLE));
-    let bodies = with_link(variables, is_mentioned, has_link, |variables| {
-        own_bodies(&draft, variables)
+    let bodies = with_link(variables, is_mentioned, parts.has_link, |variables| {
+        own_bodies(&parts, variables)
     });
     let (subject, rendered) = match (subject, bodies) {
         (Ok(subject), Ok(rendered)) => (subject, rendered),
@@ -203,19 +254,19 @@ fn render_own(variables: Value, mut draft: Draft) -> Result<Draft, TemplateRefus
         (_, Err(refusal)) => return Err(refusal),
     };
     let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
-    draft.subject = subject;
-    draft.html = non_empty(rendered.html);
-    draft.text = rendered.text.and_then(non_empty);
-    if draft.html.is_none() && draft.text.is_none() {
+    parts.subject = subject;
+    parts.html = non_empty(rendered.html);
+    parts.text = rendered.text.and_then(non_empty);
+    if parts.html.is_none() && parts.text.is_none() {
         let issue = Issue::new("variables", "leave the bodies empty");
         return Err(TemplateRefusal::Invalid(vec![issue]));
     }
-    Ok(draft)
+    Ok(parts)
 }
 
 /// Refuses bodies that are longer than a template may be.
-fn refuse_long_sources(draft: &Draft) -> Result<(), TemplateRefusal> {
-    let bodies = [("html", &draft.html), ("text", &draft.text)];
+fn refuse_long_sources(parts: &Parts) -> Result<(), TemplateRefusal> {
+    let bodies = [("html", &parts.html), ("text", &parts.text)];
     let long = bodies.into_iter().filter(|(_, body)| {
         let bytes = body.as_ref().map_or(0, String::len);
         bytes > SOURCE_BYTES_MAX
@@ -235,7 +286,7 @@ fn refuse_long_sources(draft: &Draft) -> Result<(), TemplateRefusal> {
     }
 }
 
-fn own_bodies(draft: &Draft, variables: &Value) -> Result<Rendered, TemplateRefusal> {
+fn own_bodies(parts: &Parts, variables: &Value) -> Result<Rendered, TemplateRefusal> {
     let mut step_limit = StepLimit::new();
     let mut issues = Vec::new();
     let mut body = |path, source: &Option<String>, escape| {
@@ -244,8 +295,8 @@ fn own_bodies(draft: &Draft, variables: &Value) -> Result<Rendered, TemplateRefu
             .map_err(|problem| issues.push(Issue::new(path, problem)))
             .ok()
     };
-    let html = body("html", &draft.html, Escape::Html).unwrap_or_default();
-    let text = body("text", &draft.text, Escape::Nothing);
+    let html = body("html", &parts.html, Escape::Html).unwrap_or_default();
+    let text = body("text", &parts.text, Escape::Nothing);
     if issues.is_empty() {
         Ok(Rendered { html, text })
     } else {

@@ -1,8 +1,12 @@
 //! What a request to send is answered, and why it is refused.
 
+use crate::attachment::AttachmentRefusal;
 use crate::fault::Fault;
 use crate::idempotency::KeyConflict;
 use crate::ids::MessageId;
+use crate::issue::Issue;
+use crate::provider::kind::ProviderType;
+use crate::routing::pinned::PinnedRefusal;
 use crate::routing::{Route, RouteRefusal};
 use crate::template::TemplateRefusal;
 
@@ -39,10 +43,22 @@ pub struct Answered {
 #[derive(Debug, Clone)]
 pub enum AcceptRefusal {
     Route(RouteRefusal),
+    /// The account that the message names cannot take it.
+    Pinned(PinnedRefusal),
+    /// Mistakes of the request that show only when it is accepted.
+    Invalid(Vec<Issue>),
+    /// URLs of attachments that gave no file.
+    NotFetched(Vec<Issue>),
     /// The template gives no message.
     Template(TemplateRefusal),
     /// The organization has no such unsubscribe group.
     UnknownGroup,
+    /// The selected account cannot carry a part of the message.
+    CannotCarry {
+        provider_type: ProviderType,
+        /// Which part, and why: completes "the provider cannot carry the message: …".
+        reason: String,
+    },
     /// An earlier run of the batch refused it, with this error text.
     Before(String),
     /// Another request has the idempotency key.
@@ -65,9 +81,40 @@ impl From<TemplateRefusal> for AcceptRefusal {
     }
 }
 
+impl From<AttachmentRefusal> for AcceptRefusal {
+    fn from(refusal: AttachmentRefusal) -> Self {
+        match refusal {
+            AttachmentRefusal::Invalid(issues) => Self::Invalid(issues),
+            AttachmentRefusal::NotFetched(issues) => Self::NotFetched(issues),
+            AttachmentRefusal::Busy(exceeded) => {
+                Self::Fault(Fault::unavailable("store attachments", exceeded))
+            }
+            AttachmentRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
 impl From<Fault> for AcceptRefusal {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
+    }
+}
+
+impl AcceptRefusal {
+    /// Whether it is an answer of the domain to this request, rather than a fault, or the
+    /// outcome of another request with its key.
+    #[must_use]
+    pub fn is_of_request(&self) -> bool {
+        match self {
+            Self::Route(_)
+            | Self::Pinned(_)
+            | Self::CannotCarry { .. }
+            | Self::Invalid(_)
+            | Self::NotFetched(_)
+            | Self::Template(_)
+            | Self::UnknownGroup => true,
+            Self::Before(_) | Self::Key(_) | Self::Fault(_) => false,
+        }
     }
 }
 

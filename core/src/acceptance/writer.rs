@@ -169,13 +169,15 @@ impl InsertWriter {
         Ok(inserted)
     }
 
-    /// Has the dispatcher push the jobs of the messages that were inserted.
+    /// Has the dispatcher push the jobs of the messages that were inserted. Those of scheduled
+    /// messages are pushed when they are due (`delivery::schedule`).
     fn push_jobs(&self, entries: &[&InsertEntry], inserted: &Inserted<'_>) {
         let is_taken = |key: EntryKey| inserted.taken.iter().any(|claim| key_of(claim) == key);
         let jobs = entries
             .iter()
             .filter(|entry| key(entry).is_none_or(|key| !is_taken(key)))
             .filter_map(|entry| entry.message.as_ref())
+            .filter(|message| message.scheduled_at.is_none())
             .filter(|message| !inserted.suppressed.contains_key(&message.id))
             .flat_map(NewMessage::jobs);
         self.dispatcher.push(jobs);

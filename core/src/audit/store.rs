@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
-use crate::page::{Page, PageRequest};
+use crate::page::{Page, PageRequest, Place};
 
 /// Inserts one entry. Runs in the transaction of the change.
 pub async fn insert(
@@ -192,8 +192,7 @@ pub async fn list(
     let total = u64::try_from(total).unwrap_or_default();
     // Postgres reads all rows before the page: skip the query if the page is empty.
     if page.is_past_end(total) {
-        let rows = Vec::new();
-        return Ok(Page { rows, total });
+        return Ok(Page::empty(total));
     }
     let rows = query_as!(
         AuditEntry,
@@ -206,6 +205,7 @@ pub async fn list(
            AND ($4::uuid IS NULL OR target_id = $4)
            AND ($5::timestamptz IS NULL OR occurred_at >= $5)
            AND ($6::timestamptz IS NULL OR occurred_at < $6)
+           AND ($9::timestamptz IS NULL OR (occurred_at, id) < ($9, $10::uuid))
          ORDER BY occurred_at DESC, id DESC
          LIMIT $7 OFFSET $8",
         organization_id.0,
@@ -214,11 +214,16 @@ pub async fn list(
         filter.target_id,
         filter.from,
         filter.to,
-        i64::from(page.limit()),
+        page.rows(),
         page.offset(),
+        page.place().map(|place| place.at),
+        page.place().map(|place| place.id),
     )
     .fetch_all(connection)
     .await
     .or_fault("list the audit log")?;
-    Ok(Page { rows, total })
+    Ok(Page::of(rows, page, total, |last| Place {
+        at: last.occurred_at,
+        id: last.id,
+    }))
 }

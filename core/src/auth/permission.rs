@@ -1,4 +1,4 @@
-//! The seven permissions of API keys.
+//! The permissions of API keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,11 +18,13 @@ pub enum Permission {
     MetricsRead,
     /// Manage the organization: keys, settings, suppressions, webhook endpoints.
     SettingsWrite,
+    /// Read the content of messages: bodies, headers, attachments.
+    ContentRead,
 }
 
 impl Permission {
-    /// All permissions, in the order of the contract.
-    pub const ALL: [Self; 7] = [
+    /// All permissions: those of the contract, in its order, then the others.
+    pub const ALL: [Self; 8] = [
         Self::Send,
         Self::TemplatesRead,
         Self::TemplatesWrite,
@@ -30,6 +32,7 @@ impl Permission {
         Self::ProvidersWrite,
         Self::MetricsRead,
         Self::SettingsWrite,
+        Self::ContentRead,
     ];
 
     /// The name in the API and in the database.
@@ -43,6 +46,7 @@ impl Permission {
             Self::ProvidersWrite => "PROVIDERS_WRITE",
             Self::MetricsRead => "METRICS_READ",
             Self::SettingsWrite => "SETTINGS_WRITE",
+            Self::ContentRead => "CONTENT_READ",
         }
     }
 }
@@ -72,7 +76,7 @@ impl FromStr for Permission {
 pub struct Permissions(Vec<Permission>);
 
 impl Permissions {
-    /// All seven.
+    /// All of them.
     #[must_use]
     pub fn all() -> Self {
         Self(Permission::ALL.to_vec())
@@ -100,7 +104,7 @@ impl Permissions {
             .find(|permission| self.contains(*permission) && !others.contains(*permission))
     }
 
-    /// The names of the permissions, in the order of the contract.
+    /// The names of the permissions, in the order of [`Permission::ALL`].
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         Permission::ALL

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::ids::{ApiKeyId, OrganizationId};
 use crate::limit::OwnRates;
 use crate::network::Networks;
-use crate::page::{Page, PageRequest};
+use crate::page::{Page, PageRequest, Place};
 use crate::text::Name;
 
 /// Adds a key's record.
@@ -125,11 +125,14 @@ pub async fn list(
                 (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id) AS old_secret_valid_until
          FROM api_keys k
          WHERE organization_id = $1
+           AND ($4::timestamptz IS NULL OR (created_at, id) < ($4, $5::uuid))
          ORDER BY created_at DESC, id DESC
          LIMIT $2 OFFSET $3",
         organization_id.0,
-        i64::from(page.limit()),
+        page.rows(),
         page.offset(),
+        page.place().map(|place| place.at),
+        page.place().map(|place| place.id),
     )
     .fetch_all(&mut *connection)
     .await
@@ -141,13 +144,13 @@ pub async fn list(
     .fetch_one(connection)
     .await
     .or_fault("count API keys")?;
-    Ok(Page {
-        rows: rows
-            .into_iter()
-            .map(ApiKey::try_from)
-            .collect::<Result<_, _>>()?,
-        total: u64::try_from(total).unwrap_or_default(),
-    })
+    let rows = rows.into_iter().map(ApiKey::try_from);
+    let rows = rows.collect::<Result<_, _>>()?;
+    let total = u64::try_from(total).unwrap_or_default();
+    Ok(Page::of(rows, page, total, |last: &ApiKey| Place {
+        at: last.created_at,
+        id: last.id.0,
+    }))
 }
 
 /// One key.

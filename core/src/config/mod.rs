@@ -2,6 +2,7 @@
 //! mistake. The table in `docs/configuration.md` and `.env.example` are generated from the
 //! descriptions in this module.
 
+mod attachments;
 mod links;
 mod reader;
 mod retention;
@@ -27,6 +28,7 @@ use crate::secret::Secret;
 use crate::telemetry::{self, LogFormat};
 
 pub use crate::provider::smtp::settings::SmtpSettings;
+pub use attachments::AttachmentSettings;
 pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
 use reader::Reader;
 pub use reader::SettingDoc;
@@ -53,6 +55,7 @@ pub struct Settings {
     pub signer: Signer,
     pub log: LogSettings,
     pub api: ApiSettings,
+    pub attachments: AttachmentSettings,
     /// Address of the health endpoints of a worker or scheduler.
     pub health_listen: Option<SocketAddr>,
     pub links: LinkSettings,
@@ -224,6 +227,7 @@ impl Settings {
         let (sealer, signer) = read_keys(reader, environment).unzip();
         let log = read_log(reader);
         let api = read_api(reader);
+        let attachments = attachments::read(reader);
         let links = links::read(reader, environment, api.as_ref());
         let health_listen = reader.optional(
             "WAYPOST_HEALTH_LISTEN",
@@ -245,6 +249,7 @@ impl Settings {
             signer: signer?,
             log: log?,
             api: api?,
+            attachments: attachments?,
             health_listen,
             links: links?,
             sending: sending?,

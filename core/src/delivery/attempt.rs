@@ -32,6 +32,8 @@ pub struct NewAttempt {
     pub address_hash: AddressHash,
     pub provider_account_id: ProviderAccountId,
     pub started_at: Timestamp,
+    /// From then on it is not written.
+    pub expires_at: Option<Timestamp>,
 }
 
 impl NewAttempt {
@@ -67,8 +69,9 @@ pub async fn withdraw(connection: &mut PgConnection, attempts: &[AttemptKey]) ->
 
 /// Writes attempts without an outcome, and returns the ids of those that were written. An
 /// attempt is not written if its recipient is suppressed; if the recipient is not SENDING
-/// any more, because a provider event proved an earlier attempt; or if the chunk is not
-/// leased by the worker, whose clock may have been suspended.
+/// any more, because a provider event proved an earlier attempt; if its message has expired, by
+/// the clock of Postgres; or if the chunk is not leased by the worker, whose clock may have been
+/// suspended.
 ///
 /// # Errors
 /// A fault if Postgres does not answer. None of the calls may be made then.
@@ -88,8 +91,9 @@ pub async fn insert(
         r#"INSERT INTO send_attempts (message_id, id, organization_id, position, provider_account_id, started_at)
            SELECT message_id, id, organization_id, position, provider_account_id, started_at
            FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::uuid[], $6::timestamptz[], $7::bytea[],
-                       $8::uuid[])
-             AS a (message_id, id, organization_id, position, provider_account_id, started_at, address_hash, worker)
+                       $8::uuid[], $12::timestamptz[])
+             AS a (message_id, id, organization_id, position, provider_account_id, started_at, address_hash, worker,
+                   expires_at)
            WHERE (SELECT r.status
                   FROM recipients r
                   WHERE r.message_id = a.message_id AND r.message_id BETWEEN $10 AND $11
@@ -99,6 +103,7 @@ pub async fn insert(
                   FROM outbox o
                   WHERE o.message_id = a.message_id AND o.chunk = a.position / $9
                   LIMIT 1) = a.worker
+             AND (a.expires_at IS NULL OR a.expires_at > clock_timestamp())
              AND NOT EXISTS (
                SELECT 1
                FROM suppressions s
@@ -119,6 +124,7 @@ pub async fn insert(
         CHUNK_RECIPIENTS,
         range.first,
         range.last,
+        &attempts.iter().map(|attempt| attempt.expires_at).collect::<Vec<_>>() as &[Option<Timestamp>],
     )
     .fetch_all(connection)
     .await

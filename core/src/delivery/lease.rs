@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use sqlx::types::Json;
 use sqlx::{PgConnection, query, query_as, query_file_as};
 use uuid::Uuid;
 
@@ -12,6 +13,7 @@ use super::attempt::NewAttempt;
 use super::job::SendJob;
 use super::retry::RetryState;
 use crate::address::AddressHash;
+use crate::attachment::AttachmentRef;
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::db::id_range::IdRange;
@@ -20,8 +22,9 @@ use crate::ids::{
     MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, SendAttemptId, UnsubscribeGroupId,
     WorkerId,
 };
-use crate::message::CHUNK_RECIPIENTS;
 use crate::message::compose::MessageContent;
+use crate::message::{CHUNK_RECIPIENTS, RecipientKind};
+use crate::routing::AcceptedRoute;
 use crate::tracking::Tracking;
 
 /// Registers a worker; its leases count from now on.
@@ -152,6 +155,7 @@ pub struct LeasedRecipient {
     /// How many of its attempts have an unknown outcome.
     pub unknowns: i32,
     pub retry_state: RetryState,
+    pub kind: RecipientKind,
 }
 
 /// A message, without its recipients.
@@ -169,13 +173,42 @@ pub struct LeasedMessage {
     pub accepted_at: Timestamp,
     /// When the customer last retried it: the retry horizon counts from here.
     pub retried_at: Option<Timestamp>,
+    /// Not sent before this time.
+    pub scheduled_at: Option<Timestamp>,
+    /// Not sent from this time on.
+    pub expires_at: Option<Timestamp>,
+    /// Whether only the account resolved at acceptance may send it.
+    pub is_account_pinned: bool,
+    /// Whether no provider is called.
+    pub is_test: bool,
+    /// Whether a recipient may have content of its own (`recipient_contents`).
+    pub has_recipient_contents: bool,
 }
 
 impl LeasedMessage {
     /// The time from which the retry horizon counts.
     #[must_use]
     pub fn tried_since(&self) -> Timestamp {
-        self.retried_at.unwrap_or(self.accepted_at)
+        let begins = self.scheduled_at.unwrap_or(self.accepted_at);
+        self.retried_at
+            .unwrap_or_else(|| begins.max(self.accepted_at))
+    }
+
+    /// What acceptance decided about its route.
+    #[must_use]
+    pub fn accepted_route(&self) -> AcceptedRoute {
+        AcceptedRoute {
+            account_id: self.provider_account_id,
+            rule_id: self.routing_rule_id,
+            is_pinned: self.is_account_pinned,
+            is_resolved_anew: self.scheduled_at.is_some(),
+        }
+    }
+
+    /// Whether it must not be sent any more.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
     }
 }
 
@@ -287,6 +320,15 @@ struct LeaseRow {
     is_body_left_out: Option<bool>,
     html: Option<String>,
     text: Option<String>,
+    kind: Option<RecipientKind>,
+    headers: Option<Json<Vec<(String, String)>>>,
+    attachments: Option<Json<Vec<AttachmentRef>>>,
+    scheduled_at: Option<Timestamp>,
+    expires_at: Option<Timestamp>,
+    is_shared: Option<bool>,
+    is_account_pinned: Option<bool>,
+    is_test: Option<bool>,
+    has_recipient_contents: Option<bool>,
 }
 
 impl LeaseRow {
@@ -303,6 +345,7 @@ impl LeaseRow {
             address_hash: self.address_hash?,
             provider_account_id: ProviderAccountId(self.account_id?),
             started_at,
+            expires_at: self.expires_at,
         })
     }
 
@@ -313,6 +356,7 @@ impl LeaseRow {
             address_hash: self.address_hash?,
             unknowns: self.unknowns?,
             retry_state: RetryState::stored(self.failover?, self.rounds?, self.recoverable?),
+            kind: self.kind.unwrap_or_default(),
         })
     }
 
@@ -331,6 +375,12 @@ impl LeaseRow {
                 opens: self.track_opens?,
                 clicks: self.track_clicks?,
             },
+            headers: self
+                .headers
+                .map(|Json(headers)| headers)
+                .unwrap_or_default(),
+            attachments: self.attachments.map(|Json(list)| list).unwrap_or_default(),
+            is_shared: self.is_shared.unwrap_or_default(),
         };
         Some(LeasedMessage {
             content,
@@ -340,6 +390,11 @@ impl LeaseRow {
             routing_rule_id: self.routing_rule_id.map(RoutingRuleId),
             accepted_at: self.created_at?,
             retried_at: self.retried_at,
+            scheduled_at: self.scheduled_at,
+            expires_at: self.expires_at,
+            is_account_pinned: self.is_account_pinned.unwrap_or_default(),
+            is_test: self.is_test.unwrap_or_default(),
+            has_recipient_contents: self.has_recipient_contents.unwrap_or_default(),
         })
     }
 }

@@ -31,11 +31,12 @@ WITH live_worker AS (
       AND r.status IN ('QUEUED', 'SENDING')
       AND r.next_attempt_at <= $5
     RETURNING l.*, r.position, r.address_sealed, r.address_hash, r.unknowns, r.failover, r.rounds,
-              r.recoverable
+              r.recoverable, r.kind
 ), with_message AS (
     SELECT d.*, m.*,
            coalesce(d.attempt_id IS NOT NULL AND m.recipient_count = 1
                     AND m.account_id = d.predicted_account_id AND NOT m.large
+                    AND (m.expires_at IS NULL OR m.expires_at > greatest($5, clock_timestamp()))
                     AND d.losses = 0 AND d.unknowns = 0 AND d.failover = 0 AND d.rounds = 0
                     AND NOT EXISTS (
                         SELECT 1
@@ -53,7 +54,11 @@ WITH live_worker AS (
         SELECT m.subject, m.tags, m.created_at, m.retried_at, m.routing_rule_id,
                coalesce(m.resolved_account_id, m.provider_account_id) AS account_id,
                m.unsubscribe_group_id, m.track_opens, m.track_clicks, m.recipient_count,
-               b.from_mailbox, b.reply_to, s.large,
+               m.scheduled_at, m.expires_at, m.is_shared, m.is_account_pinned, m.is_test,
+               b.from_mailbox, b.reply_to, b.headers, b.attachments, s.large,
+               EXISTS (SELECT FROM recipient_contents c WHERE c.message_id = d.message_id
+                                                          AND c.message_id BETWEEN $10 AND $11)
+                   AS has_recipient_contents,
                CASE WHEN NOT s.large THEN b.html END AS html,
                CASE WHEN NOT s.large THEN b.text END AS text
         FROM messages m
@@ -81,7 +86,12 @@ SELECT l.message_id AS "message_id!", l.chunk AS "chunk!", l.organization_id AS 
        r.account_id AS "account_id?", r.unsubscribe_group_id AS "unsubscribe_group_id?",
        r.track_opens AS "track_opens?", r.track_clicks AS "track_clicks?",
        r.recipient_count AS "recipient_count?", r.from_mailbox AS "from_mailbox?", r.reply_to AS "reply_to?",
-       r.large AS "is_body_left_out?", r.html AS "html?", r.text AS "text?"
+       r.large AS "is_body_left_out?", r.html AS "html?", r.text AS "text?", r.kind AS "kind?: RecipientKind",
+       r.headers AS "headers?: Json<Vec<(String, String)>>",
+       r.attachments AS "attachments?: Json<Vec<AttachmentRef>>", r.scheduled_at AS "scheduled_at?",
+       r.expires_at AS "expires_at?", r.is_shared AS "is_shared?",
+       r.is_account_pinned AS "is_account_pinned?", r.is_test AS "is_test?",
+       r.has_recipient_contents AS "has_recipient_contents?"
 FROM leased l
 -- Each row of `with_message` has one in `leased`, so this returns the rows of a LEFT JOIN. Postgres knows
 -- the size of neither and might run a LEFT JOIN as a nested loop; it never does so with a FULL JOIN.

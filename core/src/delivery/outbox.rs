@@ -109,6 +109,8 @@ async fn wake_some(
                JOIN messages m ON m.id = o.message_id
                LEFT JOIN routing_rules r ON r.id = m.routing_rule_id AND r.organization_id = $1
                WHERE o.organization_id = $1 AND o.leased_by IS NULL AND o.dead_at IS NULL AND o.wake_at > $3
+                 -- The time of a scheduled message has not come.
+                 AND o.due_at IS NULL
                  AND (m.provider_account_id = $2 OR r.fallback_provider_account_ids @> ARRAY[$2])
                ORDER BY o.message_id, o.chunk
                LIMIT $4
@@ -200,7 +202,7 @@ async fn take(
                LIMIT $6
            )
            UPDATE outbox o
-           SET wake_at = $1
+           SET wake_at = $1, due_at = NULL
            FROM taken
            -- With `ANY`, Postgres looks each row up by its key (see lease.sql).
            WHERE o.message_id = ANY(ARRAY[taken.message_id]) AND o.chunk = ANY(ARRAY[taken.chunk])

@@ -311,7 +311,8 @@ async fn open_attempts(
     let rows = query!(
         r#"SELECT a.message_id, a.id, a.organization_id, a.position, a.provider_account_id, a.started_at,
                   r.address_hash AS "address_hash: AddressHash", r.unknowns, r.failover, r.rounds, r.recoverable,
-                  coalesce(m.retried_at, m.created_at) AS "tried_since!", rule.on_unknown AS "on_unknown?"
+                  coalesce(m.retried_at, greatest(m.created_at, m.scheduled_at)) AS "tried_since!",
+                  m.expires_at, rule.on_unknown AS "on_unknown?"
            FROM UNNEST($1::uuid[], $2::int[]) AS held (message_id, chunk)
            JOIN send_attempts a
              ON a.message_id = held.message_id AND a.message_id = ANY($1)
@@ -338,11 +339,13 @@ async fn open_attempts(
             address_hash: row.address_hash,
             provider_account_id: ProviderAccountId(row.provider_account_id),
             started_at: row.started_at,
+            expires_at: row.expires_at,
         };
         let on_unknown = row.on_unknown.as_deref().and_then(OnUnknown::parse);
         let ctx = RetryContext {
             unknowns: row.unknowns,
             tried_since: row.tried_since,
+            expires_at: row.expires_at,
             on_unknown: on_unknown.unwrap_or(OnUnknown::Wait),
             retry_state: RetryState::stored(row.failover, row.rounds, row.recoverable),
             // The loss of the worker says nothing about the account, so no other is tried.

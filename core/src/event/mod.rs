@@ -6,8 +6,9 @@ pub mod store;
 
 use std::fmt;
 
+use crate::address::AddressHash;
 use crate::clock::Timestamp;
-use crate::ids::{EventId, MessageId, OrganizationId, SendAttemptId};
+use crate::ids::{EventId, MessageId, OrganizationId, ProviderAccountId, SendAttemptId};
 
 /// The key in `data` of the send attempt's id.
 pub const ATTEMPT_ID: &str = "attemptId";
@@ -87,8 +88,8 @@ pub struct NewEvent {
     pub data: Option<serde_json::Value>,
 }
 
-/// An event, as read.
-#[derive(Debug, Clone)]
+/// An event, as read. No `Debug`: its link must not be logged.
+#[derive(Clone)]
 pub struct Event {
     /// The recipient's position; `None` if the event is about all recipients.
     pub position: Option<i32>,
@@ -96,4 +97,15 @@ pub struct Event {
     pub occurred_at: Timestamp,
     pub attempt_id: Option<SendAttemptId>,
     pub provider_message_id: Option<String>,
+    /// The recipient's address; `None` if the event is about all recipients.
+    pub address_hash: Option<AddressHash>,
+    /// The account of the attempt.
+    pub provider_account_id: Option<ProviderAccountId>,
+    /// Why, in the provider's words or in ours.
+    pub reason: Option<String>,
+    pub bounce_type: Option<String>,
+    /// The link that was clicked.
+    pub url: Option<String>,
+    /// Whether a program opened or clicked, not a person.
+    pub is_bot: Option<bool>,
 }

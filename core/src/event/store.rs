@@ -4,9 +4,10 @@ use sqlx::{PgConnection, query, query_as};
 use uuid::Uuid;
 
 use super::{Event, EventType, NewEvent};
+use crate::address::AddressHash;
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{MessageId, OrganizationId, SendAttemptId};
+use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId};
 use crate::metrics::Delta;
 
 /// Inserts events of any number of messages. In the same statement, a trigger counts them
@@ -102,8 +103,17 @@ pub async fn list(
         Event,
         r#"SELECT position, event_type AS "event_type: EventType", occurred_at,
                   (data ->> 'attemptId')::uuid AS "attempt_id: SendAttemptId",
-                  data ->> 'providerMessageId' AS provider_message_id
-           FROM events
+                  data ->> 'providerMessageId' AS provider_message_id,
+                  (SELECT r.address_hash
+                   FROM recipients r
+                   WHERE r.message_id = $2 AND r.position = e.position) AS "address_hash: AddressHash",
+                  (SELECT a.provider_account_id
+                   FROM send_attempts a
+                   WHERE a.message_id = $2 AND a.id = (e.data ->> 'attemptId')::uuid)
+                      AS "provider_account_id: ProviderAccountId",
+                  data ->> 'reason' AS reason, data ->> 'bounceType' AS bounce_type, data ->> 'url' AS url,
+                  (data ->> 'isBot')::boolean AS is_bot
+           FROM events e
            WHERE message_id = $2 AND organization_id = $1
            ORDER BY occurred_at, position NULLS FIRST,
                     event_type NOT IN ('QUEUED', 'DROPPED', 'DEFERRED', 'SENT'), id"#,
@@ -127,8 +137,17 @@ pub async fn list_of_recipients(
         Event,
         r#"SELECT position, event_type AS "event_type: EventType", occurred_at,
                   (data ->> 'attemptId')::uuid AS "attempt_id: SendAttemptId",
-                  data ->> 'providerMessageId' AS provider_message_id
-           FROM events
+                  data ->> 'providerMessageId' AS provider_message_id,
+                  (SELECT r.address_hash
+                   FROM recipients r
+                   WHERE r.message_id = $2 AND r.position = e.position) AS "address_hash: AddressHash",
+                  (SELECT a.provider_account_id
+                   FROM send_attempts a
+                   WHERE a.message_id = $2 AND a.id = (e.data ->> 'attemptId')::uuid)
+                      AS "provider_account_id: ProviderAccountId",
+                  data ->> 'reason' AS reason, data ->> 'bounceType' AS bounce_type, data ->> 'url' AS url,
+                  (data ->> 'isBot')::boolean AS is_bot
+           FROM events e
            WHERE message_id = $2 AND organization_id = $1
              AND (position IS NULL OR position = ANY($3))
            ORDER BY occurred_at, position NULLS FIRST,

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
+use http::HeaderMap;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
 use url::{Host, Url};
@@ -133,6 +134,29 @@ impl GuardedClient {
     /// # Errors
     /// See [`GuardedError`].
     pub async fn call(&self, request: HttpRequest) -> Result<HttpReply, GuardedError> {
+        let mut response = self.send(request).await?;
+        Ok(HttpReply {
+            status: response.status().as_u16(),
+            headers: std::mem::take(response.headers_mut()),
+            body: self.read_limited(response).await,
+        })
+    }
+
+    /// Sends a request. The caller reads the body of the response and limits it: the size is
+    /// not limited here.
+    ///
+    /// # Errors
+    /// See [`GuardedError`].
+    pub async fn open(&self, request: HttpRequest) -> Result<OpenReply, GuardedError> {
+        let mut response = self.send(request).await?;
+        Ok(OpenReply {
+            status: response.status().as_u16(),
+            headers: std::mem::take(response.headers_mut()),
+            response,
+        })
+    }
+
+    async fn send(&self, request: HttpRequest) -> Result<reqwest::Response, GuardedError> {
         let scheme = Scheme::of(&request.url).ok_or(GuardedError::Refused)?;
         if literal_address(&request.url)
             .is_some_and(|address| !scheme.permits(&self.guard, address))
@@ -149,14 +173,9 @@ impl GuardedClient {
         let builder = match request.body {
             HttpBody::Empty => builder,
             HttpBody::Bytes(bytes) => builder.body(bytes),
-            HttpBody::Form(fields) => builder.multipart(form(fields)),
+            HttpBody::Form(parts) => builder.multipart(form(parts)),
         };
-        let mut response = builder.send().await.map_err(no_answer)?;
-        Ok(HttpReply {
-            status: response.status().as_u16(),
-            headers: std::mem::take(response.headers_mut()),
-            body: self.read_limited(response).await,
-        })
+        builder.send().await.map_err(no_answer)
     }
 
     /// Whether the operator allows an address of the URL's host, and therefore plain HTTP.
@@ -192,6 +211,24 @@ impl GuardedClient {
         let _cut_off = tokio::time::timeout(BODY_TIMEOUT, reading).await;
         body.truncate(self.answer_bytes_max);
         body.freeze()
+    }
+}
+
+/// A response whose body is not read yet.
+#[derive(Debug)]
+pub struct OpenReply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    response: reqwest::Response,
+}
+
+impl OpenReply {
+    /// The next bytes of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// The body broke off, or the time is over.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, GuardedError> {
+        self.response.chunk().await.map_err(no_answer)
     }
 }
 

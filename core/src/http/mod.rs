@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method};
-use reqwest::multipart::Form;
+use reqwest::multipart::{Form, Part};
 use reqwest::redirect::Policy;
 use url::Url;
 
@@ -56,8 +56,24 @@ pub struct HttpRequest {
 pub enum HttpBody {
     Empty,
     Bytes(Bytes),
-    /// The text parts of a `multipart/form-data` body, in order.
-    Form(Vec<(String, String)>),
+    /// A `multipart/form-data` body.
+    Form(HttpForm),
+}
+
+/// The parts of a form: texts in order, then files.
+#[derive(Default)]
+pub struct HttpForm {
+    /// A name may repeat.
+    pub fields: Vec<(String, String)>,
+    pub files: Vec<FormFile>,
+}
+
+/// A file of a form.
+pub struct FormFile {
+    pub name: &'static str,
+    pub filename: String,
+    pub content_type: String,
+    pub content: Bytes,
 }
 
 /// Logs must not contain bodies.
@@ -66,7 +82,7 @@ impl fmt::Debug for HttpBody {
         match self {
             Self::Empty => f.write_str("Empty"),
             Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
-            Self::Form(fields) => write!(f, "Form({} fields)", fields.len()),
+            Self::Form(form) => write!(f, "Form({} fields)", form.fields.len()),
         }
     }
 }
@@ -127,7 +143,7 @@ impl HttpClient {
         let builder = match request.body {
             HttpBody::Empty => builder,
             HttpBody::Bytes(bytes) => builder.body(bytes),
-            HttpBody::Form(fields) => builder.multipart(form(fields)),
+            HttpBody::Form(parts) => builder.multipart(form(parts)),
         };
         let response = builder.send().await.map_err(no_answer)?;
         self.read(response).await
@@ -173,12 +189,18 @@ fn builder(settings: &HttpSettings) -> reqwest::ClientBuilder {
         .pool_idle_timeout(settings.idle_timeout)
 }
 
-/// A form of text parts. The names of the fields are ASCII and need no encoding.
-fn form(fields: Vec<(String, String)>) -> Form {
+/// A form. The names of the fields are ASCII and need no encoding; those of files are
+/// written as UTF-8 (RFC 7578, 4.2). The contents of files are not copied.
+fn form(parts: HttpForm) -> Form {
     let form = Form::new().percent_encode_noop();
-    fields
-        .into_iter()
-        .fold(form, |form, (name, value)| form.text(name, value))
+    let fields = parts.fields.into_iter();
+    let form = fields.fold(form, |form, (name, value)| form.text(name, value));
+    parts.files.into_iter().fold(form, |form, file| {
+        let plain = || Part::stream(file.content.clone());
+        let typed = plain().mime_str(&file.content_type);
+        let part = typed.unwrap_or_else(|_| plain());
+        form.part(file.name, part.file_name(file.filename))
+    })
 }
 
 /// Classifies an error. The library reports failures before the connection was established,

@@ -17,6 +17,14 @@ pub fn of(body: &Value) -> BodyHash {
     BodyHash(hash.finalize().into())
 }
 
+/// The hash of a text that is not in a [`Value`].
+#[must_use]
+pub fn of_text(text: &str) -> BodyHash {
+    let mut hash = Sha256::new();
+    add_text(&mut hash, b"s", text);
+    BodyHash(hash.finalize().into())
+}
+
 /// Every value begins with its kind, and every value of variable length with its length, so
 /// different values never have the same encoding. The parser limits the depth of recursion to
 /// 128 levels.

@@ -5,9 +5,12 @@
 use std::fmt;
 
 use crate::address::Mailbox;
+use crate::attachment::AttachmentRef;
 use crate::crypto::seal::{Sealed, Sealer};
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, SendAttemptId, UnsubscribeGroupId};
+use crate::message::RecipientKind;
+use crate::provider::limits::MailShape;
 use crate::provider::mail::OutgoingMail;
 use crate::tracking::Tracking;
 
@@ -18,6 +21,7 @@ pub struct MessageContent {
     pub organization_id: OrganizationId,
     /// The sender as given, with its name.
     pub from_mailbox: String,
+    /// Mailboxes, separated by commas.
     pub reply_to: Option<String>,
     pub subject: String,
     pub html: Option<String>,
@@ -26,6 +30,11 @@ pub struct MessageContent {
     /// The group that its recipients may unsubscribe from.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
     pub tracking: Tracking,
+    /// Extra headers: names and values.
+    pub headers: Vec<(String, String)>,
+    pub attachments: Vec<AttachmentRef>,
+    /// Whether all recipients get one mail.
+    pub is_shared: bool,
 }
 
 /// Addresses and content do not belong in logs.
@@ -66,6 +75,15 @@ pub fn domain(
     Ok(domain.to_ascii_lowercase())
 }
 
+/// What a recipient has instead of the message's content (`recipient_contents`). `None` is
+/// the message's. No `Debug`: it must not be logged.
+#[derive(Clone, Default)]
+pub struct OwnContent {
+    pub subject: Option<String>,
+    pub html: Option<String>,
+    pub text: Option<String>,
+}
+
 /// Composes the mail for one recipient.
 ///
 /// # Errors
@@ -80,22 +98,94 @@ pub fn compose(
 ) -> Result<OutgoingMail, Fault> {
     let to = open_address(content, address_sealed, sealer)?;
     Ok(OutgoingMail {
+        recipient: Some(u32::try_from(position).unwrap_or_default()),
+        to: vec![stored_mailbox(&to)?],
+        ..without_recipients(content, attempt_id)?
+    })
+}
+
+/// Composes the one mail for all these recipients of a shared message, each with its kind
+/// and its sealed address.
+///
+/// # Errors
+/// As [`compose`].
+pub fn compose_shared<'a>(
+    content: &MessageContent,
+    recipients: impl Iterator<Item = (RecipientKind, &'a [u8])>,
+    attempt_id: SendAttemptId,
+    sealer: &Sealer,
+) -> Result<OutgoingMail, Fault> {
+    let mut mail = without_recipients(content, attempt_id)?;
+    for (kind, address_sealed) in recipients {
+        let mailbox = stored_mailbox(&open_address(content, address_sealed, sealer)?)?;
+        match kind {
+            RecipientKind::To => mail.to.push(mailbox),
+            RecipientKind::Cc => mail.cc.push(mailbox),
+            RecipientKind::Bcc => mail.bcc.push(mailbox),
+        }
+    }
+    Ok(mail)
+}
+
+fn without_recipients(
+    content: &MessageContent,
+    attempt_id: SendAttemptId,
+) -> Result<OutgoingMail, Fault> {
+    Ok(OutgoingMail {
         message_id: content.id,
-        recipient: u32::try_from(position).unwrap_or_default(),
+        recipient: None,
         attempt_id,
         from: stored_mailbox(&content.from_mailbox)?,
-        to: stored_mailbox(&to)?,
-        reply_to: content
-            .reply_to
-            .as_deref()
-            .map(stored_mailbox)
-            .transpose()?,
+        to: Vec::new(),
+        cc: Vec::new(),
+        bcc: Vec::new(),
+        reply_to: stored_mailboxes(content.reply_to.as_deref().unwrap_or_default())?,
         subject: content.subject.clone(),
         html: content.html.clone(),
         text: content.text.clone(),
         tags: content.tags.clone(),
-        headers: Vec::new(),
+        headers: content.headers.clone(),
+        attachments: Vec::new(),
     })
+}
+
+/// The shape of a message's mails, by which providers refuse them.
+#[must_use]
+pub fn shape(content: &MessageContent, recipients: usize) -> MailShape<'_> {
+    let bytes = |body: &Option<String>| body.as_ref().map_or(0, String::len);
+    MailShape {
+        recipients: if content.is_shared { recipients } else { 1 },
+        headers: &content.headers,
+        has_unsubscribe_link: content.unsubscribe_group_id.is_some(),
+        reply_to_bytes: content.reply_to.as_ref().map_or(0, String::len),
+        body_bytes: [bytes(&content.html), bytes(&content.text)],
+        attachments: &content.attachments,
+    }
+}
+
+/// Parses mailboxes that were validated before they were stored as one header has them.
+///
+/// # Errors
+/// A fault if one is invalid.
+pub fn stored_mailboxes(text: &str) -> Result<Vec<Mailbox>, Fault> {
+    let mut mailboxes = Vec::new();
+    let (mut is_quoted, mut is_escaped, mut begin) = (false, false, 0);
+    for (at, character) in text.char_indices().chain([(text.len(), ',')]) {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted || at == text.len() => {
+                let one = text[begin..at].trim();
+                if !one.is_empty() {
+                    mailboxes.push(stored_mailbox(one)?);
+                }
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    Ok(mailboxes)
 }
 
 /// Parses a mailbox that was validated before it was stored.

@@ -6,7 +6,9 @@
 //! one job.
 
 pub mod compose;
+pub mod content;
 pub mod list;
+pub mod own_content;
 pub mod status;
 pub mod store;
 
@@ -15,13 +17,35 @@ use std::time::Duration;
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::event::Event;
-use crate::ids::{MessageId, ProviderAccountId, SendAttemptId};
+use crate::ids::{MessageId, ProviderAccountId, SendAttemptId, TemplateId, TemplateVersionId};
 pub use status::MessageStatus;
 
 /// Recipients that one job sends to, at most.
 pub const CHUNK_RECIPIENTS: i32 = 100;
 /// Attempts of one message that are listed: the newest.
 pub const ATTEMPTS_SHOWN: i64 = 500;
+
+/// Where a recipient stands in a mail. In a private mail every recipient is `To`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "recipient_kind", rename_all = "UPPERCASE")]
+pub enum RecipientKind {
+    #[default]
+    To,
+    Cc,
+    Bcc,
+}
+
+impl RecipientKind {
+    /// The name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::To => "TO",
+            Self::Cc => "CC",
+            Self::Bcc => "BCC",
+        }
+    }
+}
 
 /// A message in a list. No `Debug`: it must not be logged.
 #[derive(Clone)]
@@ -47,13 +71,30 @@ pub struct MessageItem {
     pub delivered_at: Option<Timestamp>,
 }
 
-/// One recipient of a message.
-#[derive(Debug, Clone)]
+/// A message as shown alone. No `Debug`: it must not be logged.
+#[derive(Clone)]
+pub struct MessageRecord {
+    pub item: MessageItem,
+    /// The recipients of kind `To`, in the order of the request.
+    pub to: Vec<AddressHash>,
+    pub metadata: Option<serde_json::Value>,
+    /// Not sent before this time.
+    pub scheduled_at: Option<Timestamp>,
+    pub template_id: Option<TemplateId>,
+    /// The version that was rendered.
+    pub template_version_id: Option<TemplateVersionId>,
+    /// Its number; `None` also if the template was deleted.
+    pub template_version_number: Option<i32>,
+}
+
+/// One recipient of a message. No `Debug`: its events must not be logged.
+#[derive(Clone)]
 pub struct RecipientItem {
     /// The position in the request, from 0.
     pub position: i32,
     /// The hash of the address.
     pub address_hash: AddressHash,
+    pub kind: RecipientKind,
     pub status: MessageStatus,
     /// The account of the latest attempt.
     pub provider_account_id: Option<ProviderAccountId>,

@@ -3,15 +3,21 @@
 //! and `delivery::outcome`.
 
 use sqlx::{PgConnection, query, query_as, query_scalar};
+use uuid::Uuid;
 
-use super::{ATTEMPTS_SHOWN, AttemptItem, MessageItem, MessageStatus, RecipientItem};
+use super::{
+    ATTEMPTS_SHOWN, AttemptItem, MessageItem, MessageRecord, MessageStatus, RecipientItem,
+    RecipientKind,
+};
 use crate::address::AddressHash;
 use crate::db::OrFault;
 use crate::db::id_range::IdRange;
 use crate::event;
 use crate::fault::Fault;
-use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId};
-use crate::page::{Page, PageRequest};
+use crate::ids::{
+    MessageId, OrganizationId, ProviderAccountId, SendAttemptId, TemplateId, TemplateVersionId,
+};
+use crate::page::{Page, PageRequest, Place};
 
 /// One message.
 pub async fn find(
@@ -34,6 +40,44 @@ pub async fn find(
     .or_fault("find a message")
 }
 
+/// One message with its details.
+pub async fn find_detail(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: MessageId,
+) -> Result<Option<MessageRecord>, Fault> {
+    let Some(item) = find(&mut *connection, organization_id, id).await? else {
+        return Ok(None);
+    };
+    let row = query!(
+        r#"SELECT metadata, scheduled_at, template_id AS "template_id: TemplateId",
+                  template_version_id AS "template_version_id: TemplateVersionId",
+                  (SELECT version_number
+                   FROM template_versions
+                   WHERE id = m.template_version_id AND organization_id = $1) AS version_number,
+                  ARRAY(SELECT address_hash
+                        FROM recipients
+                        WHERE message_id = $2 AND coalesce(kind, 'TO') = 'TO'
+                        ORDER BY position) AS "to!: Vec<AddressHash>"
+           FROM messages m
+           WHERE id = $2 AND organization_id = $1"#,
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find the details of a message")?;
+    Ok(row.map(|row| MessageRecord {
+        item,
+        to: row.to,
+        metadata: row.metadata,
+        scheduled_at: row.scheduled_at,
+        template_id: row.template_id,
+        template_version_id: row.template_version_id,
+        template_version_number: row.version_number,
+    }))
+}
+
 /// A page of a message's recipients in the order of the request, each with its history;
 /// `None` if the message does not exist.
 pub async fn list_recipients(
@@ -48,15 +92,16 @@ pub async fn list_recipients(
     let rows = query!(
         r#"SELECT position, address_hash AS "address_hash: AddressHash", status AS "status: MessageStatus",
                   provider_account_id AS "provider_account_id: ProviderAccountId",
-                  provider_message_id, attempts, last_error
+                  provider_message_id, attempts, last_error, kind AS "kind: RecipientKind"
            FROM recipients
-           WHERE message_id = $2 AND organization_id = $1
+           WHERE message_id = $2 AND organization_id = $1 AND position > $5
            ORDER BY position
            LIMIT $3 OFFSET $4"#,
         organization_id.0,
         id.0,
-        i64::from(page.limit()),
+        page.rows(),
         page.offset(),
+        page.place().map_or(-1, position_of),
     )
     .fetch_all(&mut *connection)
     .await
@@ -81,11 +126,20 @@ pub async fn list_recipients(
         provider_message_id: row.provider_message_id,
         attempts: row.attempts,
         last_error: row.last_error,
+        kind: row.kind.unwrap_or_default(),
     });
-    Ok(Some(Page {
-        rows: rows.collect(),
-        total: u64::try_from(message.recipient_count).unwrap_or_default(),
-    }))
+    let total = u64::try_from(message.recipient_count).unwrap_or_default();
+    let place = |last: &RecipientItem| place_of(last.position);
+    Ok(Some(Page::of(rows.collect(), page, total, place)))
+}
+
+/// Recipients are listed by their positions, which never change.
+fn place_of(position: i32) -> Place {
+    Place::of_id(Uuid::from_u128(u128::from(position.unsigned_abs())))
+}
+
+fn position_of(place: Place) -> i32 {
+    i32::try_from(place.id.as_u128()).unwrap_or(i32::MAX)
 }
 
 /// The newest attempts of a message, oldest first.

@@ -46,6 +46,9 @@ const MESSAGES: &str = "messages";
 /// Dropped second: most queries for recipients use it.
 const RECIPIENTS: &str = "recipients";
 const BODIES: &str = "message_bodies";
+/// What else of a message's content is dropped with its body, in this order: without the body
+/// nothing reads it.
+const OTHER_CONTENTS: [&str; 2] = ["recipient_contents", "attachment_contents"];
 
 /// A month in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -232,22 +235,31 @@ async fn finish_drop(pool: &PgPool, month: Month) -> Result<DropOutcome, Fault> 
     Ok(DropOutcome::Dropped)
 }
 
-/// Drops only the bodies of a month.
+/// Drops only the bodies of a month, and what else there is of its messages' content.
 pub async fn drop_bodies(pool: &PgPool, month: Month) -> Result<DropOutcome, Fault> {
     if has_unfinished_messages(pool, month).await? {
         return Ok(DropOutcome::Unfinished);
     }
-    let outcome = detach(pool, BODIES, month).await?;
-    if outcome == DropOutcome::Dropped {
-        drop_detached(pool).await?;
+    for parent in [BODIES].into_iter().chain(OTHER_CONTENTS) {
+        match detach(pool, parent, month).await? {
+            DropOutcome::Dropped => {}
+            outcome @ (DropOutcome::Unfinished | DropOutcome::Busy) => return Ok(outcome),
+        }
     }
-    Ok(outcome)
+    drop_detached(pool).await?;
+    Ok(DropOutcome::Dropped)
 }
 
 /// Whether a partition contains bodies of messages.
 #[must_use]
 pub fn holds_bodies(partition: &Partition) -> bool {
     partition.parent == BODIES
+}
+
+/// Whether a partition contains bodies, or other content of messages.
+#[must_use]
+pub fn holds_contents(partition: &Partition) -> bool {
+    holds_bodies(partition) || OTHER_CONTENTS.contains(&partition.parent.as_str())
 }
 
 /// Whether a partition contains messages.

@@ -14,8 +14,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 use url::Url;
 
+use super::files::json_with_files;
+use super::mail::OutgoingMail;
 use super::retry_after::{wait_until, wait_until_date};
 use crate::clock::Timestamp;
+use crate::http::{FormFile, HttpForm};
 
 /// The longest wait that a provider can ask for. A longer one is a mistake or an attack;
 /// the circuit breaker handles accounts that stay unavailable.
@@ -37,9 +40,8 @@ pub enum CallBody {
     Empty,
     /// A serialized JSON document. It is sent byte for byte, since it may be signed.
     Json(Bytes),
-    /// The text parts of a `multipart/form-data` body, in order; a name may repeat. The
-    /// transport adds the boundary.
-    Form(Vec<(String, String)>),
+    /// A `multipart/form-data` body. The transport adds the boundary.
+    Form(HttpForm),
 }
 
 impl ProviderCall {
@@ -66,14 +68,29 @@ impl ProviderCall {
         }
     }
 
-    /// A POST call with a form.
+    /// The same for the document of a mail with files: `{FILE: nth}` in it becomes the nth
+    /// of them, in base64. The contents are copied into the body and nowhere else.
+    #[must_use]
+    pub fn post_mail(url: Url, document: &Value, mail: &OutgoingMail) -> Self {
+        let mut call = Self::post_json(url, &Value::Null);
+        call.body = CallBody::Json(Bytes::from(json_with_files(document, mail)));
+        call
+    }
+
+    /// A POST call with a form of texts.
     #[must_use]
     pub fn post_form(url: Url, fields: Vec<(String, String)>) -> Self {
+        Self::post_files(url, fields, Vec::new())
+    }
+
+    /// A POST call with a form of texts and files.
+    #[must_use]
+    pub fn post_files(url: Url, fields: Vec<(String, String)>, files: Vec<FormFile>) -> Self {
         Self {
             method: Method::POST,
             url,
             headers: HeaderMap::new(),
-            body: CallBody::Form(fields),
+            body: CallBody::Form(HttpForm { fields, files }),
         }
     }
 
@@ -102,7 +119,7 @@ impl fmt::Debug for CallBody {
         match self {
             Self::Empty => f.write_str("Empty"),
             Self::Json(bytes) => write!(f, "Json({} bytes)", bytes.len()),
-            Self::Form(fields) => write!(f, "Form({} fields)", fields.len()),
+            Self::Form(form) => write!(f, "Form({} fields)", form.fields.len()),
         }
     }
 }

@@ -40,9 +40,10 @@ pub struct ProviderEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventIds {
     pub message_id: MessageId,
-    /// The recipient's position in the message.
-    pub position: i32,
-    /// The attempt that sent the mail.
+    /// The recipient's position in the message. `None` if the mail is shared: the event's
+    /// address says which recipient it is about.
+    pub position: Option<i32>,
+    /// The attempt that sent the mail; of a shared mail, that of its first recipient.
     pub attempt_id: SendAttemptId,
 }
 

@@ -1,13 +1,17 @@
-//! The input of an adapter: the composed and checked mail of one recipient. Also what all
-//! adapters share: the names of the ids that travel with the mail, and the rules for
-//! extra headers.
+//! The input of an adapter: a composed and checked mail, of one recipient or of several who
+//! see each other. Also what all adapters share: the names of the ids that travel with the
+//! mail, and the rules for extra headers and files.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use bytes::Bytes;
 
 use super::credentials::UnusableCredentials;
 use super::outcome::{AccountTrouble, Blame, SendOutcome};
-use crate::address::Mailbox;
+use crate::address::{EmailAddress, Mailbox};
 use crate::ids::{MessageId, SendAttemptId};
+use crate::text::header;
 
 /// The name of the message id that travels with the mail and comes back in the provider's
 /// events. SendGrid merges such names into the top level of its events, so they carry a
@@ -18,9 +22,8 @@ pub const TAG_RECIPIENT: &str = "waypost_recipient";
 /// The name of the send attempt's id.
 pub const TAG_ATTEMPT: &str = "waypost_attempt";
 
-/// Headers that the provider or Waypost sets: the union of what the providers refuse
-/// (SendGrid's OpenAPI document names most of them).
-const HEADERS_RESERVED: [&str; 16] = [
+/// Headers that the provider or Waypost sets, whatever the provider.
+const HEADERS_RESERVED: [&str; 14] = [
     "bcc",
     "cc",
     "content-transfer-encoding",
@@ -35,28 +38,27 @@ const HEADERS_RESERVED: [&str; 16] = [
     "return-path",
     "subject",
     "to",
-    "x-sg-eid",
-    "x-sg-id",
 ];
-/// SES allows a name of up to 126 characters, a value of up to 995, both together up to
-/// 996, and 15 headers. The other providers allow more; one rule serves all.
-const HEADER_NAME_BYTES_MAX: usize = 126;
-const HEADER_VALUE_BYTES_MAX: usize = 995;
-const HEADER_BYTES_MAX: usize = 996;
-const HEADERS_MAX: usize = 15;
 
-/// The mail of one recipient of a message.
+/// A mail of a message.
 #[derive(Clone)]
 pub struct OutgoingMail {
     pub message_id: MessageId,
-    /// The recipient's position in the message, from 0.
-    pub recipient: u32,
-    /// The attempt that was recorded before this call.
+    /// The recipient's position in the message, from 0. `None` if the mail is shared: then
+    /// events find their recipient by its address.
+    pub recipient: Option<u32>,
+    /// The attempt that was recorded before this call; of a shared mail, that of its first
+    /// recipient.
     pub attempt_id: SendAttemptId,
     pub from: Mailbox,
-    pub to: Mailbox,
-    /// The address for replies, if not the sender.
-    pub reply_to: Option<Mailbox>,
+    /// One, if the mail is private; the visible ones, if it is shared. Never empty.
+    pub to: Vec<Mailbox>,
+    /// More visible recipients.
+    pub cc: Vec<Mailbox>,
+    /// Recipients that nobody sees.
+    pub bcc: Vec<Mailbox>,
+    /// The addresses for replies, if not the sender.
+    pub reply_to: Vec<Mailbox>,
     /// The subject, on one line.
     pub subject: String,
     /// The HTML body. At least one body is present.
@@ -65,8 +67,34 @@ pub struct OutgoingMail {
     /// The message's tags: up to 10, of any text. Each adapter documents which of them the
     /// provider gets; the message keeps all.
     pub tags: Vec<String>,
-    /// Extra headers (`List-Unsubscribe`), in ASCII.
+    /// Extra headers: the customer's, then Waypost's (`List-Unsubscribe`). An adapter writes
+    /// [`header_value`] of them.
     pub headers: Vec<(String, String)>,
+    pub attachments: Vec<MailAttachment>,
+}
+
+/// A file of a mail.
+#[derive(Clone)]
+pub struct MailAttachment {
+    pub filename: String,
+    /// The media type, such as `application/pdf`.
+    pub content_type: String,
+    /// The id by which the HTML body shows it. Without one it is an attachment.
+    pub content_id: Option<String>,
+    /// Shared by all mails of the message.
+    pub content: Bytes,
+}
+
+impl MailAttachment {
+    /// `inline` if the HTML body shows it, else `attachment`.
+    #[must_use]
+    pub fn disposition(&self) -> &'static str {
+        if self.content_id.is_some() {
+            "inline"
+        } else {
+            "attachment"
+        }
+    }
 }
 
 /// Addresses and content do not belong in logs.
@@ -84,12 +112,29 @@ impl OutgoingMail {
     /// Our ids with the names under which they travel. Nothing else is sent: providers
     /// treat these values as non-personal data, and some show them to the recipient.
     #[must_use]
-    pub fn correlation(&self) -> [(&'static str, String); 3] {
-        [
-            (TAG_MESSAGE, self.message_id.to_string()),
-            (TAG_RECIPIENT, self.recipient.to_string()),
-            (TAG_ATTEMPT, self.attempt_id.to_string()),
-        ]
+    pub fn correlation(&self) -> Vec<(&'static str, String)> {
+        let recipient = self.recipient.map(|nth| (TAG_RECIPIENT, nth.to_string()));
+        let mut ids = vec![(TAG_MESSAGE, self.message_id.to_string())];
+        ids.extend(recipient);
+        ids.push((TAG_ATTEMPT, self.attempt_id.to_string()));
+        ids
+    }
+
+    /// All recipients: To, Cc, Bcc.
+    pub fn recipients(&self) -> impl Iterator<Item = &Mailbox> {
+        self.to.iter().chain(&self.cc).chain(&self.bcc)
+    }
+
+    /// The first recipient: the only one, if the mail is private.
+    #[must_use]
+    pub fn first_to(&self) -> Option<&EmailAddress> {
+        self.to.first().map(Mailbox::address)
+    }
+
+    /// The bytes of all files.
+    #[must_use]
+    pub fn attachment_bytes(&self) -> usize {
+        self.attachments.iter().map(|file| file.content.len()).sum()
     }
 
     /// Checks that every provider could send this mail.
@@ -106,15 +151,61 @@ impl OutgoingMail {
                 "the subject is empty or holds a control character",
             ));
         }
-        if self.headers.len() > HEADERS_MAX {
-            return Err(Unsendable::message(
-                "the mail has more than 15 extra headers",
-            ));
+        if self.to.is_empty() {
+            return Err(Unsendable::message("the mail has no recipient in To"));
         }
+        self.attachments.iter().try_for_each(require_attachment)?;
         self.headers
             .iter()
             .try_for_each(|(name, value)| require_header(name, value))
     }
+}
+
+/// The value of a header in ASCII on one line. Text beyond ASCII becomes encoded words.
+#[must_use]
+pub fn header_value(value: &str) -> Cow<'_, str> {
+    if value.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        Cow::Borrowed(value)
+    } else {
+        Cow::Owned(header::unstructured(value, 0).replace("\r\n ", " "))
+    }
+}
+
+/// Mailboxes as one header has them, with Unicode in the names.
+#[must_use]
+pub(super) fn mailbox_list(mailboxes: &[Mailbox]) -> String {
+    let each = mailboxes.iter().map(Mailbox::to_header);
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// Mailboxes as one header has them, in ASCII.
+#[must_use]
+pub(super) fn encoded_mailbox_list(mailboxes: &[Mailbox]) -> String {
+    let each = mailboxes.iter().map(Mailbox::to_encoded_header);
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// Checks what would break a header of the part.
+fn require_attachment(file: &MailAttachment) -> Result<(), Unsendable> {
+    let refuse = |what: &str| {
+        let shown: String = file.filename.escape_default().take(40).collect();
+        Err(Unsendable::message(format!("the file {shown} {what}")))
+    };
+    if file.filename.is_empty() || file.filename.chars().any(char::is_control) {
+        return refuse("has no name, or a control character in it");
+    }
+    let is_plain = |text: &str| text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if !is_plain(&file.content_type) || !file.content_type.contains('/') {
+        return refuse("has a content type that is not one");
+    }
+    let is_id = |id: &String| {
+        let allowed = |byte: u8| byte.is_ascii_graphic() && !b"<>\"()\\,;".contains(&byte);
+        !id.is_empty() && id.bytes().all(allowed)
+    };
+    if file.content_id.as_ref().is_some_and(|id| !is_id(id)) {
+        return refuse("has a content id that is not one");
+    }
+    Ok(())
 }
 
 fn require_header(name: &str, value: &str) -> Result<(), Unsendable> {
@@ -122,7 +213,7 @@ fn require_header(name: &str, value: &str) -> Result<(), Unsendable> {
         let shown: String = name.escape_default().take(40).collect();
         Err(Unsendable::message(format!("the header {shown} {what}")))
     };
-    let name_fits = (1..=HEADER_NAME_BYTES_MAX).contains(&name.len())
+    let name_fits = !name.is_empty()
         && name
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b':');
@@ -132,13 +223,8 @@ fn require_header(name: &str, value: &str) -> Result<(), Unsendable> {
     if HEADERS_RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
         return refuse("is written by Waypost or the provider");
     }
-    let value_fits = (1..=HEADER_VALUE_BYTES_MAX).contains(&value.len())
-        && name.len() + value.len() <= HEADER_BYTES_MAX
-        && value
-            .bytes()
-            .all(|byte| byte.is_ascii_graphic() || byte == b' ');
-    if !value_fits {
-        return refuse("has a value that is empty, too long or not plain ASCII");
+    if value.is_empty() || value.chars().any(char::is_control) {
+        return refuse("has a value that is empty or holds a control character");
     }
     Ok(())
 }

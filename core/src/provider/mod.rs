@@ -36,9 +36,11 @@ pub mod credentials;
 pub mod domain;
 pub mod event;
 pub mod event_secrets;
+mod files;
 mod identities;
 pub mod inbound;
 pub mod kind;
+pub mod limits;
 pub mod lookup;
 pub mod mail;
 mod mailgun;
@@ -55,12 +57,14 @@ use std::collections::HashMap;
 
 use url::Url;
 
+use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use batch::Batching;
 use call::{CallStep, ProviderCall, ProviderReply};
 use credentials::Credentials;
 use domain::DomainList;
 use kind::ProviderType;
+use limits::{MailLimits, MailShape};
 use lookup::{LookupResult, MessageQuery};
 use mail::{OutgoingMail, Unsendable};
 use management::{DomainResult, EventTarget, Registration};
@@ -75,6 +79,25 @@ pub trait Adapter: Send + Sync {
     /// Lists the account's domains with their DNS records, bounded by
     /// [`domain::DOMAINS_MAX`] and [`domain::DOMAIN_DETAILS_MAX`].
     fn domains(&self, access: &AccountAccess<'_>) -> CallStep<DomainList>;
+
+    /// What the provider takes of a mail.
+    fn limits(&self) -> &'static MailLimits;
+
+    /// Why the provider cannot carry a mail of this shape; `None` if it can. It completes
+    /// "the provider cannot carry the message: …".
+    fn refuse(&self, shape: &MailShape<'_>) -> Option<String> {
+        self.limits().refuse(shape)
+    }
+
+    /// The recipients of a mail that an accepting reply names as not sent to, each with
+    /// its outcome.
+    fn refused_recipients(
+        &self,
+        _mail: &OutgoingMail,
+        _reply: &ProviderReply,
+    ) -> Vec<(AddressHash, SendOutcome)> {
+        Vec::new()
+    }
 
     /// The request that sends one mail.
     ///

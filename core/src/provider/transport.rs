@@ -14,6 +14,7 @@ use super::mail::OutgoingMail;
 use super::outcome::{Blame, CredentialCheck, SendOutcome, clean};
 use super::smtp::client::SmtpClient;
 use super::{AccountAccess, Adapter};
+use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::fault::Fault;
 use crate::http::{HttpBody, HttpClient, HttpError, HttpReply, HttpRequest, HttpSettings};
@@ -57,6 +58,27 @@ impl Default for TransportSettings {
 pub struct Transport {
     http: HttpClient,
     smtp: SmtpClient,
+}
+
+/// The result of the call for one mail.
+#[derive(Debug)]
+pub struct SendReply {
+    pub outcome: SendOutcome,
+    /// The recipients to whom the mail is not sent, while it is sent to others.
+    pub refused: Vec<(AddressHash, SendOutcome)>,
+    /// The HTTP status or the SMTP code, if one came.
+    pub status_code: Option<u16>,
+}
+
+impl SendReply {
+    /// The same outcome for all recipients.
+    pub(super) fn of((outcome, status_code): (SendOutcome, Option<u16>)) -> Self {
+        Self {
+            outcome,
+            refused: Vec::new(),
+            status_code,
+        }
+    }
 }
 
 /// Why there is no reply.
@@ -154,29 +176,55 @@ impl Transport {
             })
     }
 
-    /// Sends one mail. The second value is the HTTP status or the SMTP code, if one came.
+    /// Sends one mail to its only recipient. The second value is the HTTP status or the
+    /// SMTP code, if one came.
     pub async fn send(
         &self,
         adapter: &dyn Adapter,
         access: &AccountAccess<'_>,
         mail: &OutgoingMail,
     ) -> (SendOutcome, Option<u16>) {
+        let reply = self.send_shared(adapter, access, mail).await;
+        (reply.outcome, reply.status_code)
+    }
+
+    /// Sends one mail to all its recipients.
+    pub async fn send_shared(
+        &self,
+        adapter: &dyn Adapter,
+        access: &AccountAccess<'_>,
+        mail: &OutgoingMail,
+    ) -> SendReply {
         if let Some(account) = access.credentials.mail_server() {
             return self.smtp.send(account, mail, access.now).await;
         }
         let call = match adapter.send(access, mail) {
             Ok(call) => call,
-            Err(refusal) => return (refusal.into(), None),
+            Err(refusal) => return SendReply::of((refusal.into(), None)),
         };
         let started = Instant::now();
         match self.http.call(request(call)).await {
             Ok(http_reply) => {
                 let now = later(access.now, started.elapsed());
                 let status = http_reply.status;
-                let outcome = adapter.read_send_of(mail, &reply(http_reply), now);
-                (outcome, Some(status))
+                let reply = reply(http_reply);
+                let outcome = adapter.read_send_of(mail, &reply, now);
+                let refused = match &outcome {
+                    SendOutcome::Accepted { .. } => adapter.refused_recipients(mail, &reply),
+                    SendOutcome::Rejected { .. }
+                    | SendOutcome::Deferred { .. }
+                    | SendOutcome::Throttled { .. }
+                    | SendOutcome::AccountUnusable { .. }
+                    | SendOutcome::Unavailable { .. }
+                    | SendOutcome::Unknown { .. } => Vec::new(),
+                };
+                SendReply {
+                    outcome,
+                    refused,
+                    status_code: Some(status),
+                }
             }
-            Err(error) => broken_call(adapter, error, access.now),
+            Err(error) => SendReply::of(broken_call(adapter, error, access.now)),
         }
     }
 
@@ -281,7 +329,7 @@ fn request(call: ProviderCall) -> HttpRequest {
         body: match call.body {
             CallBody::Empty => HttpBody::Empty,
             CallBody::Json(bytes) => HttpBody::Bytes(bytes),
-            CallBody::Form(fields) => HttpBody::Form(fields),
+            CallBody::Form(form) => HttpBody::Form(form),
         },
     }
 }

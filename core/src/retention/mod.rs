@@ -30,6 +30,8 @@ const STEP_MESSAGES: i64 = 200;
 const STEP_RECIPIENTS: i64 = 1_000;
 /// Maximum number of other rows deleted by one statement.
 const STEP_ROWS: i32 = 5_000;
+/// Maximum number of pieces of attachments deleted by one statement, of 256 KiB each.
+const STEP_PIECES: i64 = 500;
 /// How long a transaction may hold its locks. Other transactions wait for them: outcomes,
 /// webhooks and events of other organizations may share a transaction with one of these
 /// messages.
@@ -100,6 +102,7 @@ impl Retention {
         let begun = Instant::now();
         let messages = self.delete_messages(begun + time_max / 2).await;
         let bodies = self.delete_bodies(begun + time_max * 3 / 4).await;
+        self.delete_attachments(begun + time_max * 7 / 8).await?;
         self.delete_leftovers(begun + time_max).await?;
         bodies.and(messages)
     }
@@ -157,7 +160,10 @@ impl Retention {
             return Ok(Vec::new());
         };
         let cutoff = days_before(self.clock.now(), days);
-        months(&self.pool, partition::holds_bodies, cutoff).await
+        // Also months of which an earlier run dropped the bodies and not the rest.
+        let mut found = months(&self.pool, partition::holds_contents, cutoff).await?;
+        found.dedup();
+        Ok(found)
     }
 
     /// The messages to delete row by row.
@@ -272,6 +278,23 @@ impl Retention {
             Err(fault) if is_busy(&fault) => Ok(0),
             Err(fault) => Err(fault),
         }
+    }
+
+    /// Deletes the attachments of months in which an organization with a shorter retention has
+    /// no message left.
+    async fn delete_attachments(&self, end: Instant) -> Result<(), Fault> {
+        let doing = "delete unused attachments";
+        let now = self.clock.now();
+        let mut connection = self.pool.acquire().await.or_fault(doing)?;
+        let shorter = store::list_shorter(&mut connection, self.settings.message_days).await?;
+        for (id, days) in shorter {
+            let before = days_before(now, days);
+            while Instant::now() < end
+                && store::delete_attachments(&mut connection, id, before, STEP_PIECES).await? > 0
+            {
+            }
+        }
+        Ok(())
     }
 
     async fn list_expired(

@@ -215,6 +215,35 @@ pub(super) async fn delete_bodies(
     Ok(u64::try_from(deleted).unwrap_or_default())
 }
 
+/// Deletes up to `limit` pieces of an organization's attachments of months that ended before a
+/// time and have no message of the organization. Returns their number.
+pub(super) async fn delete_attachments(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    before: Timestamp,
+    limit: i64,
+) -> Result<u64, Fault> {
+    let done = query!(
+        "DELETE FROM attachment_contents
+         WHERE (month, organization_id, sha256, piece) IN (
+             SELECT c.month, c.organization_id, c.sha256, c.piece
+             FROM (SELECT waypost_uuid_floor(month) AS month
+                   FROM waypost_partitions()
+                   WHERE parent = 'attachment_contents' AND is_attached
+                     AND month + interval '1 month' <= $2::timestamptz) past
+             JOIN attachment_contents c ON c.month = past.month AND c.organization_id = $1
+             WHERE waypost_is_month_unused($1, past.month)
+             LIMIT $3)",
+        organization_id.0,
+        before,
+        limit,
+    )
+    .execute(connection)
+    .await
+    .or_fault("delete unused attachments")?;
+    Ok(done.rows_affected())
+}
+
 /// Deletes rows in default partitions whose message is gone.
 pub(super) async fn delete_orphans(
     connection: &mut PgConnection,

@@ -5,6 +5,7 @@
 //! rule that is active, matches and has an active account decides. Without such a rule,
 //! the oldest active account is used.
 
+pub mod pinned;
 pub mod rule;
 pub mod snapshot_cache;
 pub mod store;
@@ -265,6 +266,60 @@ pub fn candidates(
         }
     }
     candidates
+}
+
+/// What acceptance decided about the route of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AcceptedRoute {
+    pub account_id: ProviderAccountId,
+    pub rule_id: Option<RoutingRuleId>,
+    /// Whether no other account may send the message.
+    pub is_pinned: bool,
+    /// Whether the rules are applied again when the message goes, as they are then: it was
+    /// scheduled.
+    pub is_resolved_anew: bool,
+}
+
+/// The accounts that may send an accepted message now, and the rule whose terms apply.
+#[derive(Debug)]
+pub struct SendingRoute<'a> {
+    pub accounts: Vec<ProviderAccountId>,
+    pub rule: Option<&'a RoutingRule>,
+}
+
+/// The accounts that may send an accepted message now: of a pinned one its account alone, of a
+/// scheduled one those of the rules as they are now, of all others [`candidates`]. Without any,
+/// no account takes the message.
+#[must_use]
+pub fn candidates_of<'a>(
+    snapshot: &'a RoutingSnapshot,
+    accepted: &AcceptedRoute,
+    request: &RoutingRequest<'_>,
+) -> SendingRoute<'a> {
+    let (account_id, rule_id) = if accepted.is_pinned {
+        let account = snapshot.account(accepted.account_id);
+        return SendingRoute {
+            accounts: account.map(|account| account.id).into_iter().collect(),
+            rule: accepted.rule_id.and_then(|id| snapshot.rule(id)),
+        };
+    } else if accepted.is_resolved_anew {
+        match resolve(snapshot, request) {
+            Ok(route) => (route.account_id, route.rule_id),
+            Err(_) => {
+                return SendingRoute {
+                    accounts: Vec::new(),
+                    rule: None,
+                };
+            }
+        }
+    } else {
+        (accepted.account_id, accepted.rule_id)
+    };
+    let rule = rule_id.and_then(|id| snapshot.rule(id));
+    SendingRoute {
+        accounts: candidates(snapshot, account_id, rule, request),
+        rule,
+    }
 }
 
 /// The fallbacks of a rule, in order, and whether they can take over.

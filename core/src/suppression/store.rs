@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::db::{OrFault, broken_constraint};
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, SuppressionId, UnsubscribeGroupId};
-use crate::page::{Page, PageRequest};
+use crate::page::{Page, PageRequest, Place};
 
 /// The constraint that rejects a group that the organization does not have.
 const GROUP_FKEY: &str = "suppressions_group_fkey";
@@ -32,8 +32,7 @@ pub async fn list(
     let total = count(&mut *connection, organization_id, filter).await?;
     // What is before a page is walked over: not where nothing is behind it.
     if page.is_past_end(total) {
-        let rows = Vec::new();
-        return Ok(Page { rows, total });
+        return Ok(Page::empty(total));
     }
     // Only one of the three branches returns rows. Each branch uses its own index.
     let rows = query_as!(
@@ -46,18 +45,20 @@ pub async fn list(
                (SELECT *
                 FROM suppressions
                 WHERE organization_id = $1 AND $2::suppression_source IS NULL AND $3::uuid IS NULL
+                  AND ($6::uuid IS NULL OR id < $6)
                 ORDER BY id DESC
                 LIMIT $4::bigint + $5::bigint)
                UNION ALL
                (SELECT *
                 FROM suppressions
-                WHERE organization_id = $1 AND source = $2 AND $3 IS NULL
+                WHERE organization_id = $1 AND source = $2 AND $3 IS NULL AND ($6 IS NULL OR id < $6)
                 ORDER BY id DESC
                 LIMIT $4::bigint + $5::bigint)
                UNION ALL
                (SELECT *
                 FROM suppressions
                 WHERE organization_id = $1 AND unsubscribe_group_id = $3 AND ($2 IS NULL OR source = $2)
+                  AND ($6 IS NULL OR id < $6)
                 ORDER BY id DESC
                 LIMIT $4::bigint + $5::bigint)
            ) s
@@ -66,13 +67,14 @@ pub async fn list(
         organization_id.0,
         filter.source as Option<SuppressionSource>,
         filter.unsubscribe_group_id.map(|id| id.0),
-        i64::from(page.limit()),
+        page.rows(),
         page.offset(),
+        page.place().map(|place| place.id),
     )
     .fetch_all(connection)
     .await
     .or_fault("list suppressions")?;
-    Ok(Page { rows, total })
+    Ok(Page::of(rows, page, total, |last| Place::of_id(last.id.0)))
 }
 
 async fn count(

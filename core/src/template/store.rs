@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, TemplateId, TemplateVersionId};
-use crate::page::{Page, PageRequest};
+use crate::page::{Page, PageRequest, Place};
 
 /// Inserts a template without a version.
 pub async fn insert(connection: &mut PgConnection, template: &Template) -> Result<(), Fault> {
@@ -41,11 +41,14 @@ pub async fn list(
                   created_at, updated_at
            FROM templates
            WHERE organization_id = $1
+             AND ($4::timestamptz IS NULL OR (created_at, id) < ($4, $5::uuid))
            ORDER BY created_at DESC, id DESC
            LIMIT $2 OFFSET $3"#,
         organization_id.0,
-        i64::from(page.limit()),
+        page.rows(),
         page.offset(),
+        page.place().map(|place| place.at),
+        page.place().map(|place| place.id),
     )
     .fetch_all(&mut *connection)
     .await
@@ -59,10 +62,11 @@ pub async fn list(
     .fetch_one(connection)
     .await
     .or_fault("count templates")?;
-    Ok(Page {
-        rows,
-        total: u64::try_from(total).unwrap_or_default(),
-    })
+    let total = u64::try_from(total).unwrap_or_default();
+    Ok(Page::of(rows, page, total, |last| Place {
+        at: last.created_at,
+        id: last.id.0,
+    }))
 }
 
 /// Finds a template.

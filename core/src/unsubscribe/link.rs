@@ -50,11 +50,14 @@ impl Links {
     /// Adds the recipient's link to the bodies and headers of a mail. The HTML must have
     /// passed through [`ensure_placeholder`].
     pub fn add_to(&self, mail: &mut OutgoingMail, context: LinkContext) {
+        let Some(address) = mail.first_to().cloned() else {
+            return;
+        };
         let content = LinkContent {
             organization_id: context.organization_id,
             unsubscribe_group_id: context.unsubscribe_group_id,
             message_id: mail.message_id,
-            address: mail.to.address().clone(),
+            address,
             issued_at: context.at,
         };
         let url = format!("{}{PATH}{}", self.public_url, self.tokens.issue(&content));

@@ -7,6 +7,7 @@ mod reconcile;
 mod relay;
 mod retention;
 mod rollup;
+mod schedule;
 mod webhooks;
 
 use waypost_core::clock::Clock;
@@ -33,6 +34,10 @@ pub(crate) enum Task {
     ReapUnregistered,
     /// Pushes the jobs that are missing from Redis.
     Relay,
+    /// Pushes scheduled jobs that are due.
+    PushScheduled,
+    /// Fails what waits of expired messages.
+    EndExpired,
     /// Deletes expired idempotency keys.
     DeleteKeys,
     /// Notifies workers of due webhook deliveries.
@@ -59,6 +64,8 @@ impl Task {
             Self::Reap => "reap",
             Self::ReapUnregistered => "reap-unregistered",
             Self::Relay => "relay",
+            Self::PushScheduled => "scheduled",
+            Self::EndExpired => "expire",
             Self::DeleteKeys => "delete-keys",
             Self::RelayWebhooks => "relay-webhooks",
             Self::DeleteWebhooks => "delete-webhooks",
@@ -92,6 +99,8 @@ impl Tasks {
             Task::Reap => reap::take_back(self).await,
             Task::ReapUnregistered => reap::take_back_unregistered(self).await,
             Task::Relay => relay::push_lost(self).await,
+            Task::PushScheduled => schedule::push_due(self).await,
+            Task::EndExpired => schedule::end_expired(self).await,
             Task::DeleteKeys => idempotency_keys::delete_expired(self).await,
             Task::RelayWebhooks => webhooks::notify_due(self).await,
             Task::DeleteWebhooks => webhooks::delete_of_deleted(self).await,

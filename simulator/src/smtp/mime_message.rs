@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use mail_parser::{Address, Message, MessageParser, MimeHeaders, PartType};
+use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
 use crate::address::display;
-use crate::mail::{AsSent, Body, CapturedAttachment, Envelope, Recipient};
+use crate::mail::{AsSent, Body, CapturedAttachment, Envelope, Kind, Recipient, Visible};
 
 /// Headers with fields of their own, and the headers that describe a body.
 const HEADERS_SHOWN_ELSEWHERE: [&str; 9] = [
@@ -26,7 +26,7 @@ pub(super) struct MimeMessage {
     pub(super) message_id: String,
     envelope: Arc<Envelope>,
     body: Arc<Body>,
-    visible: Arc<[String]>,
+    visible: Arc<Visible>,
 }
 
 impl MimeMessage {
@@ -47,8 +47,10 @@ impl MimeMessage {
             });
             read_body(&message, &mut body);
         }
-        let visible = [message.to(), message.cc()].into_iter().flatten();
-        let visible: Vec<String> = visible.flat_map(addresses).collect();
+        let visible = Visible {
+            to: message.to().map(addresses).unwrap_or_default(),
+            cc: message.cc().map(addresses).unwrap_or_default(),
+        };
         Some(Self {
             message_id: format!("<{message_id}>"),
             envelope: Arc::new(Envelope {
@@ -60,14 +62,21 @@ impl MimeMessage {
                 scope: String::new(),
             }),
             body: Arc::new(body),
-            visible: visible.into(),
+            visible: Arc::new(visible),
         })
     }
 
     /// The recipient of this envelope address.
     pub(super) fn recipient(&self, to: &str) -> Recipient {
+        let is_in = |list: &[String]| list.iter().any(|one| one.eq_ignore_ascii_case(to));
+        let kind = match (is_in(&self.visible.to), is_in(&self.visible.cc)) {
+            (true, _) => Kind::To,
+            (false, true) => Kind::Cc,
+            (false, false) => Kind::Bcc,
+        };
         Recipient {
             to: to.to_owned(),
+            kind,
             visible: Some(Arc::clone(&self.visible)),
             envelope: Arc::clone(&self.envelope),
             body: Arc::clone(&self.body),
@@ -81,10 +90,10 @@ fn read_body(message: &Message<'_>, body: &mut Body) {
     for part in &message.parts {
         // With the line ends that the author wrote, not those of the protocol.
         match &part.body {
-            PartType::Text(text) if body.text.is_none() => {
+            PartType::Text(text) if body.text.is_none() && !is_file(part) => {
                 body.text = Some(text.replace("\r\n", "\n"));
             }
-            PartType::Html(html) if body.html.is_none() => {
+            PartType::Html(html) if body.html.is_none() && !is_file(part) => {
                 body.html = Some(html.replace("\r\n", "\n"));
             }
             PartType::Multipart(_) => {}
@@ -92,20 +101,25 @@ fn read_body(message: &Message<'_>, body: &mut Body) {
             | PartType::Html(_)
             | PartType::Binary(_)
             | PartType::InlineBinary(_)
-            | PartType::Message(_) => body.attachments.push(CapturedAttachment {
-                filename: part.attachment_name().unwrap_or_default().to_owned(),
-                content_type: part
-                    .content_type()
-                    .map(|kind| match kind.subtype() {
-                        Some(subtype) => format!("{}/{subtype}", kind.ctype()),
-                        None => kind.ctype().to_owned(),
-                    })
-                    .unwrap_or_default(),
-                content_id: part.content_id().map(str::to_owned),
-                bytes: part.contents().len(),
-            }),
+            | PartType::Message(_) => {
+                let kind = part.content_type().map(|kind| match kind.subtype() {
+                    Some(subtype) => format!("{}/{subtype}", kind.ctype()),
+                    None => kind.ctype().to_owned(),
+                });
+                body.attachments.push(CapturedAttachment::new(
+                    part.attachment_name().unwrap_or_default().to_owned(),
+                    kind.unwrap_or_default(),
+                    part.content_id().map(str::to_owned),
+                    part.contents().to_vec(),
+                ));
+            }
         }
     }
+}
+
+/// Whether a part is a file, though its type is that of a body.
+fn is_file(part: &MessagePart<'_>) -> bool {
+    part.content_disposition().is_some() || part.content_id().is_some()
 }
 
 fn own_headers(message: &Message<'_>) -> Vec<(String, String)> {

@@ -24,12 +24,14 @@ fn mails() -> Vec<OutgoingMail> {
     let mails = mails.map(|(name, nth)| {
         let link = format!("https://example.com/u/{name}-t_{nth}.x?a=1");
         OutgoingMail {
-            recipient: nth,
+            recipient: Some(nth),
             attempt_id: Uuid::from_u128(
                 0x0190_0000_0000_7000_8000_0000_0000_0010 + u128::from(nth),
             )
             .into(),
-            to: Mailbox::parse(&format!("\"The {name}, esq.\" <{name}@example.org>")).unwrap(),
+            to: vec![
+                Mailbox::parse(&format!("\"The {name}, esq.\" <{name}@example.org>")).unwrap(),
+            ],
             html: Some(format!(
                 "<p>Grüße: <a href=\"{link}&amp;b=2\">x</a> {link}</p>"
             )),
@@ -122,11 +124,13 @@ fn a_mailgun_batch_with_its_substitutions_gives_the_single_mails() {
     for mail in &mails {
         let adapter = adapter(ProviderType::Mailgun);
         let single = with_access(ProviderType::Mailgun, |access| adapter.send(access, mail));
-        let own = variables[mail.to.address().as_str()].as_object().unwrap();
+        let own = variables[mail.to[0].address().as_str()]
+            .as_object()
+            .unwrap();
         let substituted: Vec<(String, String)> = fields
             .iter()
             .filter(|(name, value)| {
-                name != "recipient-variables" && (name != "to" || *value == mail.to.to_header())
+                name != "recipient-variables" && (name != "to" || *value == mail.to[0].to_header())
             })
             .map(|(name, value)| {
                 let values = own.iter();
@@ -139,7 +143,7 @@ fn a_mailgun_batch_with_its_substitutions_gives_the_single_mails() {
         single.sort();
         substituted.sort();
         assert_eq!(substituted, single);
-        assert_eq!(own[TAG_RECIPIENT], mail.recipient.to_string());
+        assert_eq!(own[TAG_RECIPIENT], mail.recipient.unwrap().to_string());
         assert_eq!(own[TAG_ATTEMPT], mail.attempt_id.to_string());
     }
 }
@@ -155,7 +159,7 @@ fn mails_that_cannot_share_a_call_do_not() {
     assert_eq!(changed(Vec::clear), [false, false]);
     // An address must identify one mail.
     assert_eq!(
-        changed(|mails| mails[2].to = Mailbox::parse("ADA@example.org").unwrap()),
+        changed(|mails| mails[2].to = vec![Mailbox::parse("ADA@example.org").unwrap()]),
         [false, false]
     );
     // The bodies differ in more than a word.
@@ -171,7 +175,7 @@ fn mails_that_cannot_share_a_call_do_not() {
     // The differences exceed SendGrid's 10,000 bytes.
     let long = |mails: &mut Vec<OutgoingMail>| {
         for mail in mails {
-            let name = mail.to.address().local_part().to_owned();
+            let name = mail.to[0].address().local_part().to_owned();
             mail.text = Some(format!("Off: {}", name.repeat(4_000)));
         }
     };

@@ -177,7 +177,7 @@ fn the_wait_is_read_in_each_form_and_bounded() {
 #[test]
 fn a_recipient_that_ses_has_not_verified_is_to_blame() {
     let mail = plain_mail();
-    let (from, to) = (mail.from.address().as_str(), mail.to.address().as_str());
+    let (from, to) = (mail.from.address().as_str(), mail.to[0].address().as_str());
     for (named, expected) in [
         (to.to_owned(), "rejected recipient"),
         (to.to_uppercase(), "rejected recipient"),

@@ -197,7 +197,7 @@ fn names_are_sent_to_sendgrid_unquoted() {
         r#"Ada "C" \ L"#,
     ] {
         let mail = OutgoingMail {
-            to: party(name),
+            to: vec![party(name)],
             from: party(name),
             ..rich_mail()
         };
@@ -207,7 +207,7 @@ fn names_are_sent_to_sendgrid_unquoted() {
         let mails = [
             mail.clone(),
             OutgoingMail {
-                to: Mailbox::parse("b@example.org").unwrap(),
+                to: vec![Mailbox::parse("b@example.org").unwrap()],
                 ..mail
             },
         ];
@@ -301,9 +301,9 @@ fn names_are_sent_in_the_form_that_each_provider_reads() {
     };
     let texts = |value: &Value| Mailbox::parse(value.as_str().unwrap()).unwrap();
     assert_eq!(texts(&postmark["From"]), mail.from);
-    assert_eq!(texts(&postmark["To"]), mail.to);
+    assert_eq!(texts(&postmark["To"]), mail.to[0]);
     assert_eq!(Mailbox::parse(&field("from")).unwrap(), mail.from);
-    assert_eq!(Mailbox::parse(&field("to")).unwrap(), mail.to);
+    assert_eq!(Mailbox::parse(&field("to")).unwrap(), mail.to[0]);
     assert!(field("h:Reply-To").is_ascii());
     for address in [
         &ses["FromEmailAddress"],

@@ -247,7 +247,7 @@ async fn pages_far_from_both_ends_are_found_by_the_counters_per_hour() {
     let organization = app.organization_id();
     let skip = async |before| {
         let mut connection = app.pool.acquire().await.unwrap();
-        let place = list::store::find_offset(&mut connection, organization, None, before);
+        let place = list::store::find_offset(&mut connection, organization, &[], before);
         place.await.unwrap().map(|place| place.skip)
     };
     let assert_all = async || {

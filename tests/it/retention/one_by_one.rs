@@ -11,7 +11,14 @@ use super::{
 /// As if no scheduler had created the month of these messages.
 async fn add_stray(app: &TestApp, count: u32) {
     add_old(app, OLD, count).await;
-    for table in ["messages", "message_bodies", "recipients", "events"] {
+    for table in [
+        "messages",
+        "message_bodies",
+        "recipient_contents",
+        "attachment_contents",
+        "recipients",
+        "events",
+    ] {
         app.execute(&format!(
             "ALTER TABLE {table} DETACH PARTITION {table}_y2020m01;
              ALTER TABLE {table}_y2020m01 RENAME TO stray_{table};

@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use http::Method;
 use serde_json::{Map, Value, json};
 use waypost_core::auth::Permission;
+use waypost_core::clock::Clock;
 use waypost_tests::{Caller, Reply, TestApp, message_to};
 
 /// Below these paths no key is required: a token or a signature identifies the caller.
@@ -22,6 +23,8 @@ fn wanted(method: &str, path: &str) -> Option<Permission> {
     let section = path.strip_prefix("/v1/")?.split('/').next()?;
     Some(match (section, path) {
         ("send" | "emails", _) => Permission::Send,
+        ("messages", path) if path.ends_with("/content") => Permission::ContentRead,
+        ("messages", path) if path.contains("/attachments") => Permission::ContentRead,
         ("messages", _) => either(Permission::MetricsRead, Permission::Send),
         ("metrics", _) if is_read => Permission::MetricsRead,
         ("routing-rules", "/v1/routing-rules/resolve") => Permission::ProvidersRead,
@@ -82,7 +85,12 @@ impl Operation {
     pub(crate) fn path_with(&self, mut id: impl FnMut(&str) -> String) -> String {
         let mut path = self.path.clone();
         for parameter in self.parameters() {
-            path = path.replacen(parameter, &id(parameter), 1);
+            // An index is no id: no organization owns it.
+            let value = match parameter {
+                "{index}" => "0".to_owned(),
+                parameter => id(parameter),
+            };
+            path = path.replacen(parameter, &value, 1);
         }
         path
     }
@@ -154,6 +162,23 @@ fn filled(mut body: Value) -> Value {
     if fields.contains_key("url") {
         // No server listens there, which is detected fast.
         fields.insert("url".to_owned(), json!("http://127.0.0.1:1/"));
+    }
+    if fields.contains_key("subject") && fields.contains_key("from") {
+        // A time so far ahead is rejected, and no account has the id.
+        for name in ["scheduledAt", "expiresAt", "providerAccountId"] {
+            fields.remove(name);
+        }
+    } else if fields.contains_key("scheduledAt") {
+        let at = Clock::system().now() + TimeDelta::days(1);
+        fields.insert("scheduledAt".to_owned(), json!(at.to_rfc3339()));
+    }
+    let attachments = fields.get_mut("attachments");
+    for attachment in attachments
+        .into_iter()
+        .flat_map(Value::as_array_mut)
+        .flatten()
+    {
+        attachment.as_object_mut().unwrap().remove("url");
     }
     if fields.contains_key("permissions") {
         // A key cannot grant a permission that it lacks.
@@ -284,6 +309,7 @@ fn without(permission: Permission) -> &'static str {
         Permission::ProvidersWrite => "all but PROVIDERS_WRITE",
         Permission::MetricsRead => "all but METRICS_READ",
         Permission::SettingsWrite => "all but SETTINGS_WRITE",
+        Permission::ContentRead => "all but CONTENT_READ",
     }
 }
 
@@ -329,14 +355,15 @@ pub(crate) async fn belongings(app: &TestApp, caller: &Caller) -> BTreeMap<&'sta
         "webhook-endpoints",
         make("/v1/webhook-endpoints", endpoint).await,
     );
-    let message = caller
-        .post("/v1/send", &message_to("ada@example.org"))
-        .await;
+    let mut message = message_to("ada@example.org");
+    message["scheduledAt"] = json!(app.clock.now() + TimeDelta::hours(1));
+    let message = caller.post("/v1/send", &message).await;
     let message = message.expect(202)["messageId"]
         .as_str()
         .unwrap()
         .to_owned();
     ids.insert("messages", message);
+
     let delivery = format!(
         "SELECT id FROM webhook_deliveries WHERE webhook_endpoint_id = '{}' LIMIT 1",
         ids["webhook-endpoints"]

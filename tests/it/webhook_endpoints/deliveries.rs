@@ -148,7 +148,7 @@ async fn deliveries_are_listed_with_their_attempts_newest_first() {
                 "attempts": [attempt(one, now, json!(500)), attempt(other, later, Value::Null)],
             },
         ],
-        "pagination": { "page": 1, "limit": 20, "total": 2, "totalPages": 1 },
+        "pagination": { "page": 1, "limit": 20, "total": 2, "totalPages": 1, "nextCursor": null },
     });
     assert_eq!(page, expected);
     let page = list(&app, &made, "?status=FAILED").await;

@@ -9,6 +9,7 @@
 //! checked again. A recipient whose batch failed is sent to alone from then on: if one mail
 //! is the reason for the failure, the others do not fail with it twice.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use waypost_core::account_limiter::{Acquired, Permit};
 use waypost_core::delivery::lease::LeasedRecipient;
 use waypost_core::delivery::retry::RetryContext;
+use waypost_core::message::compose::OwnContent;
 use waypost_core::provider::batch::Batching;
 use waypost_core::provider::mail::OutgoingMail;
 use waypost_core::provider::outcome::SendOutcome;
@@ -69,7 +71,7 @@ impl BatchMemory {
 
 /// What happened to the recipients of a chunk so far.
 #[derive(Default)]
-struct ChunkProgress {
+pub(super) struct ChunkProgress {
     /// Whether an outcome could not be recorded.
     is_lost: AtomicBool,
     has_untried: AtomicBool,
@@ -105,7 +107,7 @@ impl SendHandler {
             (chunk.recipients.iter().collect(), None)
         } else {
             let left = self.send_in_batches(chunk, &progress).await;
-            let extra_calls = self.extra_calls(left.len());
+            let extra_calls = self.extra_calls_of(chunk, left.len());
             (left, extra_calls)
         };
         stream::iter(left)
@@ -115,6 +117,11 @@ impl SendHandler {
             })
             .await;
         drop(extra_calls);
+        self.end_lease(chunk, progress).await;
+    }
+
+    /// Ends the lease of a chunk, if all outcomes are recorded.
+    pub(super) async fn end_lease(&self, chunk: &LeasedChunk, progress: ChunkProgress) {
         if !progress.is_lost.into_inner() {
             let mut record = OutcomeRecord::of(chunk);
             record.ends_lease = true;
@@ -123,8 +130,20 @@ impl SendHandler {
         }
     }
 
+    /// Permits for concurrent calls beyond the first; none if each holds large files.
+    fn extra_calls_of(
+        &self,
+        chunk: &LeasedChunk,
+        recipients: usize,
+    ) -> Option<SemaphorePermit<'_>> {
+        match chunk.has_large_files() {
+            true => None,
+            false => self.extra_calls(recipients),
+        }
+    }
+
     /// Writes an outcome record. False if it cannot be written.
-    async fn record(&self, record: OutcomeRecord, progress: &ChunkProgress) -> bool {
+    pub(super) async fn record(&self, record: OutcomeRecord, progress: &ChunkProgress) -> bool {
         if record.untried.is_some() {
             progress.has_untried.store(true, Ordering::Relaxed);
         }
@@ -135,7 +154,7 @@ impl SendHandler {
         is_recorded
     }
 
-    async fn record_all(&self, records: Vec<OutcomeRecord>, progress: &ChunkProgress) {
+    pub(super) async fn record_all(&self, records: Vec<OutcomeRecord>, progress: &ChunkProgress) {
         let all = records.into_iter();
         join_all(all.map(|record| self.record(record, progress))).await;
     }
@@ -205,7 +224,7 @@ impl SendHandler {
                     return Vec::new();
                 }
                 // Sent to alone, each recipient gets its own record of that.
-                Ok(Some(AccountSelection::NoAccount) | None) | Err(_) => break,
+                Ok(Some(AccountSelection::NoAccount(_)) | None) | Err(_) => break,
             }
         }
         group
@@ -227,7 +246,8 @@ impl SendHandler {
             let account = candidates.accounts.get(index);
             account
                 .or(candidates.accounts.first())
-                .is_some_and(|account| adapter(account.provider_type).batching().is_some())
+                .and_then(|account| adapter(account.provider_type).batching())
+                .is_some_and(|batching| !batching.repeats_files() || !chunk.has_large_files())
         })
     }
 
@@ -340,10 +360,14 @@ impl SendHandler {
     ) -> Option<Permit> {
         let sending = &self.sending;
         let mut mails = self.compose_all(batch, progress).await;
-        let can_share = |mail: &OutgoingMail| batch.batching.can_batch(mail.to.address());
+        let can_share = |mail: &OutgoingMail| {
+            mail.first_to()
+                .is_some_and(|to| batch.batching.can_batch(to))
+        };
         let shares: Vec<bool> = mails.iter().map(can_share).collect();
         mails.retain(can_share);
-        if mails.is_empty() {
+        // Sent to alone, each recipient gets its own record of the expiry.
+        if mails.is_empty() || batch.chunk.message.is_expired(sending.clock.now()) {
             return Some(permit);
         }
         let now = sending.clock.now();
@@ -392,7 +416,7 @@ impl SendHandler {
         let mut unprepared = Vec::new();
         batch
             .attempts
-            .retain(|attempt| match self.compose(attempt) {
+            .retain(|attempt| match self.compose(attempt, own_of(attempt)) {
                 Ok(mail) => {
                     mails.push(mail);
                     true
@@ -439,7 +463,7 @@ impl SendHandler {
         mut permit: Option<Permit>,
         progress: &ChunkProgress,
     ) {
-        let extra_calls = self.extra_calls(recipients.len());
+        let extra_calls = self.extra_calls_of(batch.chunk, recipients.len());
         let each = recipients.into_iter();
         stream::iter(each.map(|recipient| (recipient, permit.take())))
             .for_each_concurrent(
@@ -495,7 +519,7 @@ impl SendHandler {
 
     /// Records for each recipient that its candidates may not be called now. All get the
     /// same time and the same jitter, so that the retries share calls.
-    async fn put_all_off(
+    pub(super) async fn put_all_off(
         &self,
         chunk: &LeasedChunk,
         group: &[&LeasedRecipient],
@@ -514,6 +538,14 @@ impl SendHandler {
     }
 }
 
+/// What a recipient has instead of the message's content. It is loaded: a chunk whose own
+/// contents are large sends no batches.
+fn own_of(attempt: &RecipientAttempt<'_>) -> Option<OwnContent> {
+    let position = attempt.recipient.position;
+    let contents = attempt.chunk.own_contents.as_ref()?;
+    contents.get(&position).cloned()
+}
+
 /// How many calls a chunk may make at the same time with these permits.
 fn concurrency(extra_calls: Option<&SemaphorePermit<'_>>) -> usize {
     1 + extra_calls.map_or(0, SemaphorePermit::num_permits)
@@ -524,6 +556,15 @@ fn mail_bytes(chunk: &LeasedChunk) -> usize {
     let content = &chunk.message.content;
     let bodies = [&content.html, &content.text];
     let bodies = bodies.into_iter().flatten().map(String::len).sum::<usize>();
+    let own = chunk.own_contents.iter().flat_map(HashMap::values);
+    let own = own.map(|own| {
+        [&own.html, &own.text]
+            .into_iter()
+            .flatten()
+            .map(String::len)
+            .sum()
+    });
+    let bodies = own.fold(bodies, usize::max);
     let links = chunk.plan.links();
     // A tracked link contains its URL, encoded.
     let tracked = if links > 0 { bodies } else { 0 };

@@ -13,14 +13,13 @@ use tracing::debug;
 use waypost_core::account_limiter::AccountLimiter;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
-use waypost_core::db::{self, OrFault};
 use waypost_core::delivery::attempt::NewAttempt;
 use waypost_core::delivery::job::SendJob;
-use waypost_core::delivery::lease::{self, LeasedRecipient};
+use waypost_core::delivery::lease::LeasedRecipient;
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::ids::{Ids, WorkerId};
 use waypost_core::job_queue::JobEnd;
-use waypost_core::message::compose;
+use waypost_core::message::compose::{self, OwnContent};
 use waypost_core::provider::mail::OutgoingMail;
 use waypost_core::provider::{AccountAccess, adapter};
 use waypost_core::provider_account::Accounts;
@@ -30,6 +29,7 @@ use waypost_core::unsubscribe::link::{LinkContext, Links, ensure_placeholder};
 use waypost_core::warn_seldom;
 
 use super::batch::BatchMemory;
+use super::contents::{FileMemory, put_own_content};
 use crate::send::account_pause;
 use crate::send::account_prediction::AccountPrediction;
 use crate::send::quarantine::{Admission, Quarantine};
@@ -85,6 +85,7 @@ pub(crate) struct SendHandler {
     prediction: Arc<AccountPrediction>,
     pub(super) refusals: Arc<Refusals>,
     pub(super) batch_memory: BatchMemory,
+    pub(super) file_memory: FileMemory,
 }
 
 /// An attempt for one recipient of a chunk.
@@ -94,6 +95,18 @@ pub(super) struct RecipientAttempt<'a> {
     pub(super) row: NewAttempt,
     /// Set if `row` is the attempt that was written with the lease.
     prewritten: Option<&'a PrewrittenAttempt>,
+}
+
+impl RecipientAttempt<'_> {
+    /// Its recipient, as the tokens of its pixel and its links name it.
+    pub(super) fn tracked(&self) -> TrackedRecipient {
+        TrackedRecipient {
+            organization_id: self.row.organization_id,
+            message_id: self.row.message_id,
+            position: self.row.position,
+            issued_at: self.row.started_at,
+        }
+    }
 }
 
 impl SendHandler {
@@ -116,6 +129,7 @@ impl SendHandler {
             prediction: Arc::new(AccountPrediction::new(sending.ids.clone())),
             refusals: Arc::new(Refusals::new()),
             batch_memory: BatchMemory::default(),
+            file_memory: FileMemory::default(),
             sending,
         }
     }
@@ -188,7 +202,13 @@ impl SendHandler {
     /// Sends to the recipients of a chunk and ends its lease. If an outcome cannot be
     /// recorded, the lease is left to the reaper.
     async fn send_chunk(&self, mut chunk: LeasedChunk) {
-        let is_large = chunk.message.body_left_out;
+        let mut is_large = chunk.message.body_left_out;
+        if chunk.message.has_recipient_contents {
+            match self.load_own_contents(&mut chunk).await {
+                Ok(is_left_out) => is_large |= is_left_out,
+                Err(fault) => return self.abandon(&chunk, &fault).await,
+            }
+        }
         // Few large messages at a time, and one recipient of each at a time: each mail is a
         // copy of the body in memory.
         let _permit = if is_large {
@@ -198,6 +218,9 @@ impl SendHandler {
         };
         if let Err(fault) = self.prepare(&mut chunk).await {
             return self.abandon(&chunk, &fault).await;
+        }
+        if chunk.message.content.is_shared && chunk.message.recipient_count > 1 {
+            return self.send_shared(&chunk).await;
         }
         match chunk.recipients.as_slice() {
             [recipient] => self.send_to_one(&chunk, recipient).await,
@@ -211,6 +234,9 @@ impl SendHandler {
         if chunk.message.body_left_out {
             self.load_body(chunk).await?;
         }
+        if !chunk.message.content.attachments.is_empty() {
+            self.load_files(chunk).await?;
+        }
         if chunk.message.content.unsubscribe_group_id.is_some() {
             ensure_placeholder(&mut Arc::make_mut(&mut chunk.message).content.html);
         }
@@ -220,24 +246,10 @@ impl SendHandler {
         Ok(())
     }
 
-    async fn load_body(&self, chunk: &mut LeasedChunk) -> Result<(), Fault> {
-        const DOING: &str = "read a large message";
-        let mut message = (*chunk.message).clone();
-        let content = &mut message.content;
-        let pool = &self.sending.accounts.pool;
-        let read = db::bounded(DOING, async {
-            let mut connection = pool.acquire().await.or_fault(DOING)?;
-            lease::load_body(&mut connection, content.organization_id, content.id).await
-        });
-        (content.html, content.text) = read.await?;
-        chunk.message = Arc::new(message);
-        Ok(())
-    }
-
-    /// Leaves a chunk whose body could not be read: it is retried once Postgres answers, or
+    /// Leaves a chunk whose body or files could not be read: it is retried once Postgres answers, or
     /// left to the reaper if Postgres refused.
     async fn abandon(&self, chunk: &LeasedChunk, fault: &Fault) {
-        warn_seldom!(cause = fault.chain(), "A large message could not be read");
+        warn_seldom!(cause = fault.chain(), "A message could not be read");
         match fault.kind() {
             FaultKind::Unavailable => self.give_back(chunk).await,
             FaultKind::Internal => self.sending.worker_lease.invalidate(chunk.worker),
@@ -281,10 +293,7 @@ impl SendHandler {
             Ok(Some(AccountSelection::Unavailable(unavailable))) => {
                 self.put_off(&uncalled(), &unavailable)
             }
-            Ok(Some(AccountSelection::NoAccount)) => {
-                let reason = "no active provider account takes a message from this sender";
-                self.not_called(&uncalled(), reason.to_owned())
-            }
+            Ok(Some(AccountSelection::NoAccount(reason))) => self.not_called(&uncalled(), reason),
             Ok(None) => chunk.untried(recipient),
             Err(fault) => self.unprepared(&uncalled(), &fault),
         }
@@ -306,7 +315,11 @@ impl SendHandler {
             attempt.row = prewritten.attempt;
             attempt.prewritten = Some(prewritten);
         }
-        let mail = match self.compose(&attempt) {
+        let composed = match self.own_content(chunk, recipient).await {
+            Ok(own) => self.compose(&attempt, own),
+            Err(fault) => Err(fault),
+        };
+        let mail = match composed {
             Ok(mail) => mail,
             Err(fault) => return self.unprepared(&self.new_attempt(chunk, recipient), &fault),
         };
@@ -388,6 +401,7 @@ impl SendHandler {
             address_hash: recipient.address_hash,
             provider_account_id: chunk.message.provider_account_id,
             started_at: sending.clock.now(),
+            expires_at: chunk.message.expires_at,
         };
         RecipientAttempt {
             chunk,
@@ -398,7 +412,11 @@ impl SendHandler {
     }
 
     /// The mail of an attempt, with tracking and unsubscribe links.
-    pub(super) fn compose(&self, attempt: &RecipientAttempt<'_>) -> Result<OutgoingMail, Fault> {
+    pub(super) fn compose(
+        &self,
+        attempt: &RecipientAttempt<'_>,
+        own: Option<OwnContent>,
+    ) -> Result<OutgoingMail, Fault> {
         let (chunk, recipient, row) = (attempt.chunk, attempt.recipient, &attempt.row);
         let content = &chunk.message.content;
         let sealer = &self.sending.accounts.sealer;
@@ -409,13 +427,13 @@ impl SendHandler {
             row.id,
             sealer,
         )?;
-        let tracked = TrackedRecipient {
-            organization_id: content.organization_id,
-            message_id: content.id,
-            position: recipient.position,
-            issued_at: row.started_at,
-        };
-        self.sending.tracker.add_to(&mut mail, &chunk.plan, tracked);
+        mail.attachments.clone_from(&chunk.attachments);
+        let has_link = content.unsubscribe_group_id.is_some();
+        let is_other = own.is_some_and(|own| put_own_content(&mut mail, own, has_link));
+        let tracker = &self.sending.tracker;
+        let own_plan = is_other.then(|| tracker.plan(mail.html.as_deref(), content.tracking));
+        let plan = own_plan.as_ref().unwrap_or(&chunk.plan);
+        tracker.add_to(&mut mail, plan, attempt.tracked());
         if let Some(unsubscribe_group_id) = content.unsubscribe_group_id {
             let link = LinkContext {
                 organization_id: content.organization_id,
@@ -435,6 +453,9 @@ impl SendHandler {
     ) -> Option<OutcomeRecord> {
         let sending = &self.sending;
         let worker = attempt.chunk.worker;
+        if self.is_expired(attempt) {
+            return Some(self.expired(attempt));
+        }
         if let Some(prewritten) = attempt.prewritten {
             if !sending.worker_lease.may_call(worker) {
                 return Some(attempt.withdrawn());
@@ -444,8 +465,10 @@ impl SendHandler {
         }
         match sending.store.insert_attempt(worker, attempt.row).await {
             // Asked again, because the insert may have taken long.
+            Ok(true) if self.is_expired(attempt) => Some(self.expired(attempt)),
             Ok(true) if sending.worker_lease.may_call(worker) => None,
             Ok(true) => Some(attempt.withdrawn()),
+            Ok(false) if self.is_about_to_expire(attempt) => Some(self.expired(attempt)),
             Ok(false) => Some(self.suppressed(attempt)),
             Err(fault) => {
                 let cause = fault.chain();

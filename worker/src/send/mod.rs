@@ -3,9 +3,11 @@
 mod account_pause;
 mod account_prediction;
 mod batch;
+mod contents;
 pub(crate) mod job;
 mod quarantine;
 mod record;
 mod refusals;
 mod select_account;
 mod sending_accounts;
+mod shared;

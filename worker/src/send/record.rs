@@ -1,8 +1,10 @@
 //! What is to be recorded about a recipient: an outcome and the state that follows from it,
 //! a withdrawn attempt, or that the recipient was not tried.
 
+use chrono::TimeDelta;
 use tracing::error;
 use waypost_core::clock::Timestamp;
+use waypost_core::delivery::expiry::EXPIRED;
 use waypost_core::delivery::outcome::AttemptOutcome;
 use waypost_core::delivery::retry::{self, NextState, RetryContext, RetryMoment};
 use waypost_core::fault::{Fault, FaultKind};
@@ -14,6 +16,9 @@ use waypost_core::warn_seldom;
 use super::job::{RecipientAttempt, SendHandler};
 use crate::send::select_account::Unavailable;
 use crate::store::{LeasedChunk, OutcomeRecord};
+
+/// How far the clock of Postgres may be ahead of this one.
+const EXPIRY_TOLERANCE: TimeDelta = TimeDelta::seconds(1);
 
 impl RecipientAttempt<'_> {
     /// The record of an outcome.
@@ -73,6 +78,16 @@ impl SendHandler {
         attempt: &RecipientAttempt<'_>,
         reason: String,
     ) -> OutcomeRecord {
+        self.not_called_at(attempt, reason, self.moment(attempt.chunk, false))
+    }
+
+    /// The same, at a moment that several recipients share.
+    pub(super) fn not_called_at(
+        &self,
+        attempt: &RecipientAttempt<'_>,
+        reason: String,
+        moment: RetryMoment,
+    ) -> OutcomeRecord {
         let outcome = SendOutcome::Unavailable {
             retry_after: None,
             reason,
@@ -80,11 +95,27 @@ impl SendHandler {
         let ctx = RetryContext {
             unknowns: attempt.recipient.unknowns,
             tried_since: attempt.chunk.message.tried_since(),
+            expires_at: attempt.chunk.message.expires_at,
             on_unknown: OnUnknown::Wait,
             retry_state: attempt.recipient.retry_state,
             tried: 0,
             candidates: 0,
             skipped: 0,
+        };
+        let next_state = retry::decide(&outcome, ctx, &self.sending.settings, moment);
+        attempt.with_outcome(self.not_attempted(attempt, outcome, next_state, moment.now))
+    }
+
+    /// The record of a recipient to whom the mail cannot be sent, without a call.
+    pub(super) fn refused(
+        &self,
+        attempt: &RecipientAttempt<'_>,
+        reason: &str,
+        ctx: RetryContext,
+    ) -> OutcomeRecord {
+        let outcome = SendOutcome::Rejected {
+            blame: Blame::Message,
+            reason: reason.to_owned(),
         };
         let moment = self.moment(attempt.chunk, false);
         let next_state = retry::decide(&outcome, ctx, &self.sending.settings, moment);
@@ -100,6 +131,32 @@ impl SendHandler {
         let now = self.moment(attempt.chunk, false).now;
         let next_state = retry::suppressed(now, attempt.recipient.retry_state);
         attempt.with_outcome(self.not_attempted(attempt, outcome, next_state, now))
+    }
+
+    /// Whether the message of an attempt has expired.
+    pub(super) fn is_expired(&self, attempt: &RecipientAttempt<'_>) -> bool {
+        let message = &attempt.chunk.message;
+        message.is_expired(self.sending.clock.now())
+    }
+
+    /// The same for an attempt that Postgres did not write: its clock may be a little ahead.
+    pub(super) fn is_about_to_expire(&self, attempt: &RecipientAttempt<'_>) -> bool {
+        let message = &attempt.chunk.message;
+        message.is_expired(self.sending.clock.now() + EXPIRY_TOLERANCE)
+    }
+
+    /// The record of a recipient whose message expired. The attempt may be written.
+    pub(super) fn expired(&self, attempt: &RecipientAttempt<'_>) -> OutcomeRecord {
+        let outcome = SendOutcome::Rejected {
+            blame: Blame::Recipient,
+            reason: EXPIRED.to_owned(),
+        };
+        let now = self.moment(attempt.chunk, false).now;
+        let next_state = retry::expired(now, attempt.recipient.retry_state);
+        let outcome = self.not_attempted(attempt, outcome, next_state, now);
+        let mut record = attempt.with_outcome(outcome);
+        record.withdraw(attempt.row.key());
+        record
     }
 
     /// The record of a recipient whose candidates may not be called now.

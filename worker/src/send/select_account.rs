@@ -22,8 +22,8 @@ pub(crate) enum AccountSelection {
     Selected(SelectedAccount),
     /// None of the candidates may be called now.
     Unavailable(Unavailable),
-    /// No account takes the message.
-    NoAccount,
+    /// No account takes the message, with the reason.
+    NoAccount(String),
 }
 
 /// An account that may be called.
@@ -113,7 +113,7 @@ pub(crate) async fn select_account(
     }
     Ok(match soonest {
         Some(rejected) => AccountSelection::Unavailable(Unavailable { rejected, ctx }),
-        None => AccountSelection::NoAccount,
+        None => AccountSelection::NoAccount(candidates.no_account()),
     })
 }
 
@@ -127,6 +127,7 @@ fn retry_context(
     let mut ctx = RetryContext {
         unknowns: recipient.unknowns,
         tried_since: message.tried_since(),
+        expires_at: message.expires_at,
         on_unknown: candidates.on_unknown,
         retry_state: recipient.retry_state,
         tried: usize::try_from(recipient.retry_state.candidate).unwrap_or_default(),

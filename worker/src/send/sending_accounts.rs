@@ -10,6 +10,7 @@ use waypost_core::delivery::lease::LeasedMessage;
 use waypost_core::fault::Fault;
 use waypost_core::ids::ProviderAccountId;
 use waypost_core::message::compose;
+use waypost_core::provider::adapter;
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider_account::Accounts;
@@ -58,6 +59,18 @@ impl SendingAccount {
 pub(crate) struct Candidates {
     pub(crate) accounts: Vec<SendingAccount>,
     pub(crate) on_unknown: OnUnknown,
+    /// Why accounts were passed over that cannot carry the message.
+    passed_over: Vec<String>,
+}
+
+impl Candidates {
+    /// The reason if no candidate takes the message.
+    pub(crate) fn no_account(&self) -> String {
+        match self.passed_over.first() {
+            Some(reason) if self.accounts.is_empty() => reason.clone(),
+            _ => "no active provider account takes a message from this sender".to_owned(),
+        }
+    }
 }
 
 /// The accounts that may take a message, and its rule's `on_unknown`, both as the rule
@@ -74,13 +87,22 @@ pub(crate) async fn candidates(
         sender_domain: from.address().domain(),
         tags: content.tags.iter().map(String::as_str).collect(),
     };
-    let rule = message.routing_rule_id.and_then(|id| snapshot.rule(id));
-    let resolved = message.provider_account_id;
+    let routed = routing::candidates_of(&snapshot, &message.accepted_route(), &request);
+    let rule = routed.rule;
     let mut usable = Vec::new();
     let mut failure = None;
-    let candidates = routing::candidates(&snapshot, resolved, rule, &request);
-    for account in candidates.into_iter().filter_map(|id| snapshot.account(id)) {
+    let recipients = usize::try_from(message.recipient_count).unwrap_or_default();
+    let shape = compose::shape(content, recipients);
+    let mut passed_over = Vec::new();
+    let candidates = routed.accounts.into_iter();
+    for account in candidates.filter_map(|id| snapshot.account(id)) {
         let (id, provider_type) = (account.id, account.provider_type);
+        if let Some(reason) = adapter(provider_type).refuse(&shape) {
+            passed_over.push(format!(
+                "{provider_type} cannot carry the message: {reason}"
+            ));
+            continue;
+        }
         let sealed = &account.credentials;
         match sealed.open(&accounts.sealer, organization_id, id, provider_type) {
             Ok(credentials) => usable.push(SendingAccount {
@@ -102,6 +124,7 @@ pub(crate) async fn candidates(
         Some(fault) if usable.is_empty() => Err(fault),
         _ => Ok(Candidates {
             accounts: usable,
+            passed_over,
             on_unknown: rule.map_or(OnUnknown::Wait, |rule| rule.terms.on_unknown),
         }),
     }

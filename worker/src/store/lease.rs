@@ -152,6 +152,9 @@ impl StoreWriter {
                 recipients: lease.recipients,
                 losses: lease.losses,
                 plan: TrackingPlan::default(),
+                attachments: Vec::new(),
+                own_contents: None,
+                memory: None,
                 prewritten: prewritten.map(|attempt| PrewrittenAttempt::new(attempt, now)),
             };
             if self.held.insert(&chunk) {

@@ -1,15 +1,19 @@
 //! A leased chunk with its message, and what its jobs have to record about it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::TimeDelta;
+use tokio::sync::OwnedSemaphorePermit;
 use waypost_core::clock::Timestamp;
 use waypost_core::delivery::attempt::{AttemptKey, NewAttempt};
 use waypost_core::delivery::job::SendJob;
 use waypost_core::delivery::lease::{LeasedMessage, LeasedRecipient};
 use waypost_core::delivery::outcome::{AttemptOutcome, SentRecord};
 use waypost_core::ids::{ProviderAccountId, WorkerId};
+use waypost_core::message::compose::OwnContent;
+use waypost_core::provider::mail::MailAttachment;
 use waypost_core::tracking::link::TrackingPlan;
 
 /// How long a prewritten attempt may be used: the check for suppressions that was made
@@ -18,7 +22,6 @@ use waypost_core::tracking::link::TrackingPlan;
 const PREWRITTEN_MAX_AGE: TimeDelta = TimeDelta::milliseconds(250);
 
 /// A chunk that this worker has leased, with its message.
-#[derive(Debug)]
 pub(crate) struct LeasedChunk {
     pub(crate) worker: WorkerId,
     pub(crate) job: SendJob,
@@ -28,11 +31,29 @@ pub(crate) struct LeasedChunk {
     pub(crate) losses: i16,
     /// What is tracked in its mails. Empty until the body is loaded.
     pub(crate) plan: TrackingPlan,
+    /// The files of its mails. Empty until they are loaded.
+    pub(crate) attachments: Vec<MailAttachment>,
+    /// What recipients have instead of the message's content, by position. `None` if it is
+    /// read for each mail.
+    pub(crate) own_contents: Option<HashMap<i32, OwnContent>>,
+    /// The memory of the files.
+    pub(crate) memory: Option<OwnedSemaphorePermit>,
     /// The attempt that was written with the lease.
     pub(crate) prewritten: Option<PrewrittenAttempt>,
 }
 
 impl LeasedChunk {
+    /// The bytes of its files.
+    pub(crate) fn attachment_bytes(&self) -> usize {
+        self.attachments.iter().map(|file| file.content.len()).sum()
+    }
+
+    /// The positions of its recipients.
+    pub(crate) fn positions(&self) -> Vec<i32> {
+        let recipients = self.recipients.iter();
+        recipients.map(|recipient| recipient.position).collect()
+    }
+
     /// The prewritten attempt, if its call has not been made.
     pub(crate) fn unused_attempt(&self) -> Option<AttemptKey> {
         self.prewritten.as_ref().and_then(PrewrittenAttempt::unused)

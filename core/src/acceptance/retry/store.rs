@@ -107,8 +107,8 @@ pub(super) async fn queue_chunks(
     .await
     .or_fault("queue chunks again")?;
     query!(
-        "INSERT INTO outbox (message_id, chunk, organization_id, wake_at)
-         SELECT $2, chunk, $1, $4
+        "INSERT INTO outbox (message_id, chunk, organization_id, wake_at, expires_at)
+         SELECT $2, chunk, $1, $4, (SELECT expires_at FROM messages WHERE id = $2)
          FROM UNNEST($3::int[]) AS given (chunk)
          ORDER BY chunk
          ON CONFLICT (message_id, chunk) DO UPDATE

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use super::expiry::EXPIRED;
 use crate::clock::{Timestamp, delta};
 use crate::config::SendingSettings;
 use crate::event::EventType;
@@ -57,6 +58,8 @@ pub struct RetryContext {
     /// The time from which the retry horizon counts:
     /// [`super::lease::LeasedMessage::tried_since`].
     pub tried_since: Timestamp,
+    /// From then on there is no try.
+    pub expires_at: Option<Timestamp>,
     pub on_unknown: OnUnknown,
     /// A candidate that may not be called now counts as failed temporarily.
     pub retry_state: RetryState,
@@ -193,6 +196,15 @@ pub fn suppressed(now: Timestamp, retry_state: RetryState) -> NextState {
     NextState {
         uses_attempt: false,
         ..failed(now, suppression::REASON.to_owned(), retry_state)
+    }
+}
+
+/// The next state of a recipient whose message expired before it was sent.
+#[must_use]
+pub fn expired(now: Timestamp, retry_state: RetryState) -> NextState {
+    NextState {
+        uses_attempt: false,
+        ..failed(now, EXPIRED.to_owned(), retry_state)
     }
 }
 
@@ -367,6 +379,13 @@ fn retry(
 ) -> NextState {
     let horizon = after(ctx.tried_since, settings.retry_horizon);
     let next_attempt_at = after(moment.now, wait);
+    let tried_at = next_attempt_at.min(horizon).max(moment.now);
+    if ctx.expires_at.is_some_and(|at| at <= tried_at) {
+        return NextState {
+            uses_attempt: next_try.uses_attempt,
+            ..expired(moment.now, retry_state)
+        };
+    }
     if next_attempt_at > horizon && moment.now >= horizon {
         let reason = format!("retries are used up: {}", next_try.reason);
         return NextState {

@@ -24,6 +24,7 @@ fn ctx(age: TimeDelta) -> (RetryContext, RetryMoment) {
     let ctx = RetryContext {
         unknowns: 0,
         tried_since: now - age,
+        expires_at: None,
         on_unknown: OnUnknown::Wait,
         retry_state: RetryState::default(),
         tried: 0,

@@ -1,5 +1,5 @@
-//! Lists messages: pages of an organization's messages, all or with one status, and
-//! searches in subjects.
+//! Lists messages: pages of an organization's messages, all or with some statuses, of a
+//! time, searches in subjects, and other filters (`filtered`).
 //!
 //! A page takes milliseconds in a list of millions:
 //!
@@ -13,16 +13,21 @@
 //!
 //! The choice is not left to the planner: each statement has one sensible plan.
 
+mod filter;
+mod filtered;
 pub mod store;
 
-use self::store::ListOffset;
+use self::filter::IdBounds;
+pub use self::filter::{MessageFilter, Sender};
+use self::filtered::FilteredList;
+use self::store::{Browsed, ListOffset};
 use super::{MessageItem, MessageStatus};
 use crate::db::PgConnection;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId};
-use crate::page::{Page, PageRequest};
+use crate::page::{Page, PageRequest, Place};
 
-/// The newest matches that a search lists.
+/// The newest matches that the pages of a search or of a filter list.
 pub const MATCHES_MAX: usize = 2_000;
 /// Messages scanned for a text that the index cannot find. More would take too long for
 /// one page.
@@ -50,14 +55,6 @@ const SAMPLE_COMMON: usize = MATCHES_MAX * (SAMPLE as usize) / (SCAN_COMMON_MAX 
 /// per hour: walking to it takes longer than reading the counters of some months.
 const FAR_OFFSET: i64 = 10_000;
 
-/// Which messages to list.
-#[derive(Debug, Clone, Default)]
-pub struct MessageFilter {
-    pub status: Option<MessageStatus>,
-    /// Only messages whose subject contains this text, ignoring case.
-    pub search: Option<String>,
-}
-
 /// A page of an organization's messages, newest first.
 pub async fn list(
     connection: &mut PgConnection,
@@ -65,49 +62,147 @@ pub async fn list(
     filter: &MessageFilter,
     page: PageRequest,
 ) -> Result<Page<MessageItem>, Fault> {
-    let (ids, total) = match &filter.search {
-        None => browse(&mut *connection, organization_id, filter.status, page).await?,
-        Some(text) => {
-            let search = SubjectSearch::of(organization_id, text);
-            let found = search.find_ids(&mut *connection, filter.status).await?;
-            let start = usize::try_from(page.offset()).unwrap_or(usize::MAX);
-            let rows = found.iter().skip(start).take(page.limit() as usize);
-            (rows.copied().collect(), found.len() as u64)
-        }
+    let listed = if filter.is_counted() {
+        browse(&mut *connection, organization_id, filter, page).await?
+    } else if filter.is_search() {
+        let text = filter.search.as_deref().unwrap_or_default();
+        let search = SubjectSearch::of(organization_id, text);
+        let status = filter.statuses.first().copied();
+        let found = search.find_ids(&mut *connection, status).await?;
+        let start = start_in(&found, page);
+        MessagePage::of(&found, start, page)
+    } else {
+        matching(&mut *connection, organization_id, filter, page).await?
     };
-    let rows = store::find_many(connection, organization_id, &ids).await?;
-    Ok(Page { rows, total })
+    let rows = store::find_many(connection, organization_id, &listed.ids).await?;
+    let last = listed.ids.last().filter(|_| listed.has_more);
+    Ok(Page {
+        rows,
+        total: listed.total,
+        next: last.map(|id| Place::of_id(id.0)),
+    })
 }
 
-/// The ids of a page, and the length of the list.
+/// The ids of a page.
+struct MessagePage {
+    ids: Vec<MessageId>,
+    /// The length of the list, as far as it is listed by pages.
+    total: u64,
+    /// Whether messages follow.
+    has_more: bool,
+}
+
+impl MessagePage {
+    /// A page of the found messages, of which the pages show [`MATCHES_MAX`].
+    fn of(found: &[MessageId], start: usize, page: PageRequest) -> Self {
+        let shown = &found[..found.len().min(MATCHES_MAX)];
+        let rows = shown.iter().skip(start).take(page.limit() as usize);
+        let ids: Vec<MessageId> = rows.copied().collect();
+        Self {
+            total: shown.len() as u64,
+            has_more: found.len() > start.saturating_add(ids.len()),
+            ids,
+        }
+    }
+}
+
+/// Where a page begins among the found messages.
+fn start_in(found: &[MessageId], page: PageRequest) -> usize {
+    match page.place() {
+        Some(place) => found.partition_point(|id| id.0 >= place.id),
+        None => usize::try_from(page.offset()).unwrap_or(usize::MAX),
+    }
+}
+
+/// A page of the messages that match a filter. A page that follows a row also shows what lies
+/// behind the newest [`MATCHES_MAX`], unless a text is searched.
+async fn matching(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    filter: &MessageFilter,
+    page: PageRequest,
+) -> Result<MessagePage, Fault> {
+    let list = FilteredList::of(organization_id, filter);
+    let bounds = filter.ids();
+    let limit = MATCHES_MAX as i64 + i64::from(filter.search.is_none());
+    let found = list.find(&mut *connection, bounds, limit).await?;
+    let start = start_in(&found, page);
+    let is_all = found.len() <= MATCHES_MAX;
+    let mut listed = MessagePage::of(&found, start, page);
+    if let Some(place) = page.place()
+        && !is_all
+        && start + listed.ids.len() >= MATCHES_MAX
+    {
+        let older = IdBounds {
+            below: place.id,
+            ..IdBounds::ALL
+        };
+        let mut ids = list
+            .find(connection, bounds.within(older), page.rows())
+            .await?;
+        listed.has_more = ids.len() > page.limit() as usize;
+        ids.truncate(page.limit() as usize);
+        listed.ids = ids;
+    }
+    Ok(listed)
+}
+
+/// A page of all messages, or of those with some statuses, of a time.
 async fn browse(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    status: Option<MessageStatus>,
+    filter: &MessageFilter,
     page: PageRequest,
-) -> Result<(Vec<MessageId>, u64), Fault> {
-    let total = store::count(&mut *connection, organization_id, status).await?;
+) -> Result<MessagePage, Fault> {
+    let of = Browsed {
+        organization_id,
+        statuses: &filter.statuses,
+        bounds: filter.ids(),
+    };
+    let newer = of.count_from(&mut *connection, of.bounds.below).await?;
+    let total = of.count_from(&mut *connection, of.bounds.from).await? - newer;
+    let total = total.max(0);
+    let listed = |ids, has_more| MessagePage {
+        ids,
+        total: total.unsigned_abs(),
+        has_more,
+    };
+    if let Some(place) = page.place() {
+        let offset = ListOffset {
+            below: place.id.min(of.bounds.below),
+            skip: 0,
+        };
+        let mut ids = store::newest(connection, of, offset, page.rows()).await?;
+        let has_more = ids.len() > page.limit() as usize;
+        ids.truncate(page.limit() as usize);
+        return Ok(listed(ids, has_more));
+    }
     let before = page.offset();
     let remaining = total - before;
     if remaining <= 0 {
-        return Ok((Vec::new(), total.unsigned_abs()));
+        return Ok(listed(Vec::new(), false));
     }
     let rows = remaining.min(i64::from(page.limit()));
     let after = remaining - rows;
-    let mut offset = (before <= after).then(|| ListOffset::from_newest(before));
+    let nearest = ListOffset {
+        below: of.bounds.below,
+        skip: before,
+    };
+    let mut offset = (before <= after).then_some(nearest);
     if before.min(after) >= FAR_OFFSET {
-        let found = store::find_offset(&mut *connection, organization_id, status, before).await?;
-        offset = found.or(offset);
+        let newer = before + newer;
+        let found = store::find_offset(&mut *connection, organization_id, of.statuses, newer);
+        offset = found.await?.or(offset);
     }
     let ids = if let Some(offset) = offset {
-        store::newest(connection, organization_id, status, offset, rows).await?
+        store::newest(connection, of, offset, rows).await?
     } else {
         // No messages are added at this end, so the total matches the rows.
-        let mut ids = store::oldest(connection, organization_id, status, after, rows).await?;
+        let mut ids = store::oldest(connection, of, after, rows).await?;
         ids.reverse();
         ids
     };
-    Ok((ids, total.unsigned_abs()))
+    Ok(listed(ids, after > 0))
 }
 
 /// A search in subjects.
@@ -165,7 +260,7 @@ impl SubjectSearch {
     }
 
     async fn find_matches(&self, connection: &mut PgConnection) -> Result<SearchMatches, Fault> {
-        let total = store::count(&mut *connection, self.organization_id, None).await?;
+        let total = store::count(&mut *connection, self.organization_id, &[]).await?;
         if !self.is_indexed {
             let ids = self.scan(connection, SCAN_MAX).await?;
             return Ok(SearchMatches::of(ids, total <= i64::from(SCAN_MAX)));
@@ -180,7 +275,10 @@ impl SubjectSearch {
                 return Ok(SearchMatches::Newest(ids));
             }
         }
-        if let Some(ids) = self.search_index(&mut *connection, SORTED_MAX).await? {
+        if let Some(ids) = self
+            .search_index(&mut *connection, SORTED_MAX, MATCHES_MAX as i64 + 1)
+            .await?
+        {
             return Ok(SearchMatches::of(ids, true));
         }
         // The text is common, but rare among the newest messages: usually the matches
@@ -189,7 +287,9 @@ impl SubjectSearch {
         if ids.len() > MATCHES_MAX {
             return Ok(SearchMatches::Newest(ids));
         }
-        let ids = self.search_index(connection, i64::MAX).await?;
+        let ids = self
+            .search_index(connection, i64::MAX, MATCHES_MAX as i64 + 1)
+            .await?;
         Ok(SearchMatches::of(ids.unwrap_or_default(), true))
     }
 
@@ -197,11 +297,12 @@ impl SubjectSearch {
         &self,
         connection: &mut PgConnection,
         matches_max: i64,
+        limit: i64,
     ) -> Result<Option<Vec<MessageId>>, Fault> {
         let search_index = store::IndexSearch {
             pattern: &self.pattern,
             index_pattern: &self.index_pattern,
-            limit: MATCHES_MAX as i64 + 1,
+            limit,
             matches_max,
         };
         store::search_index(connection, self.organization_id, search_index).await
@@ -213,7 +314,7 @@ impl SubjectSearch {
         status: MessageStatus,
     ) -> Result<Vec<MessageId>, Fault> {
         let organization_id = self.organization_id;
-        let with_status = store::count(&mut *connection, organization_id, Some(status)).await?;
+        let with_status = store::count(&mut *connection, organization_id, &[status]).await?;
         let mut rows = SCAN_STATUS_MIN;
         if with_status > SCAN_STATUS_MIN {
             if self.is_indexed
@@ -221,7 +322,7 @@ impl SubjectSearch {
             {
                 return store::filter_by_status(connection, organization_id, &ids, status).await;
             }
-            let total = store::count(&mut *connection, organization_id, None).await?;
+            let total = store::count(&mut *connection, organization_id, &[]).await?;
             rows = rows.max(SCAN_STATUS_NEAR * with_status / total.max(with_status));
         }
         let scan = store::Scan {

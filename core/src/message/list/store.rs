@@ -1,7 +1,7 @@
 //! The statements of message lists, and the roll-up by the scheduler that updates the
 //! counters and the search index. The triggers that feed it are in the migrations.
 
-use sqlx::{PgConnection, query, query_as, query_scalar};
+use sqlx::{PgConnection, query, query_as, query_file_scalar, query_scalar};
 use uuid::Uuid;
 
 use crate::address::AddressHash;
@@ -10,13 +10,41 @@ use crate::db::id_range::IdRange;
 use crate::db::organization_shard::OrganizationShard;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
+use crate::message::list::filter::IdBounds;
 use crate::message::{MessageItem, MessageStatus};
 
-/// The number of an organization's messages, or of those with one status.
+/// The messages of a list that counters know.
+#[derive(Clone, Copy)]
+pub(super) struct Browsed<'a> {
+    pub(super) organization_id: OrganizationId,
+    /// None is every status.
+    pub(super) statuses: &'a [MessageStatus],
+    pub(super) bounds: IdBounds,
+}
+
+impl Browsed<'_> {
+    /// How many of an organization's messages with these statuses have this id or a greater
+    /// one.
+    pub(super) async fn count_from(
+        self,
+        connection: &mut PgConnection,
+        from: Uuid,
+    ) -> Result<i64, Fault> {
+        if from == Uuid::max() {
+            return Ok(0);
+        }
+        if from == Uuid::nil() {
+            return count(connection, self.organization_id, self.statuses).await;
+        }
+        count_from(connection, self.organization_id, self.statuses, from).await
+    }
+}
+
+/// The number of an organization's messages, or of those with some statuses.
 pub async fn count(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    status: Option<MessageStatus>,
+    statuses: &[MessageStatus],
 ) -> Result<i64, Fault> {
     query_scalar!(
         r#"SELECT coalesce(sum(count), 0)::bigint AS "count!"
@@ -27,9 +55,49 @@ pub async fn count(
                  SELECT status, change
                  FROM message_changes
                  WHERE organization_id = $1) counted
-           WHERE $2::message_status IS NULL OR status = $2"#,
+           WHERE cardinality($2::message_status[]) = 0 OR status = ANY($2)"#,
         organization_id.0,
-        status as Option<MessageStatus>,
+        statuses as &[MessageStatus],
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("count messages")
+}
+
+/// Counts by the counters of the hours that follow, and by the messages of the hour itself.
+async fn count_from(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    statuses: &[MessageStatus],
+    from: Uuid,
+) -> Result<i64, Fault> {
+    query_scalar!(
+        r#"SELECT ((SELECT coalesce(sum(count), 0)
+                    FROM (SELECT status, hour, count
+                          FROM message_hours
+                          WHERE organization_id = $1 AND hour > waypost_message_hour($3)
+                          UNION ALL
+                          SELECT status, hour, change
+                          FROM message_changes
+                          WHERE organization_id = $1 AND hour > waypost_message_hour($3)) counted
+                    WHERE (cardinality($2::message_status[]) = 0 OR status = ANY($2))
+                      -- Counts of a month whose messages are being deleted.
+                      AND NOT EXISTS (SELECT
+                                      FROM partition_drops d
+                                      WHERE d.detached_at IS NOT NULL
+                                        AND d.month = date_trunc('month', counted.hour, 'UTC')))
+                   + (SELECT count(*)
+                      FROM messages
+                      WHERE organization_id = $1 AND cardinality($2) = 0 AND id >= $3
+                        AND id < waypost_uuid_floor(waypost_message_hour($3) + interval '1 hour'))
+                   + (SELECT count(*)
+                      FROM messages
+                      WHERE organization_id = $1 AND status = ANY($2) AND id >= $3
+                        AND id < waypost_uuid_floor(waypost_message_hour($3) + interval '1 hour')))::bigint
+                  AS "count!""#,
+        organization_id.0,
+        statuses as &[MessageStatus],
+        from,
     )
     .fetch_one(connection)
     .await
@@ -45,21 +113,12 @@ pub struct ListOffset {
     pub skip: i64,
 }
 
-impl ListOffset {
-    /// The position after the newest `skip` messages.
-    #[must_use]
-    pub fn from_newest(skip: i64) -> Self {
-        let below = Uuid::max();
-        Self { below, skip }
-    }
-}
-
 /// Finds the hour of the message with `before` newer messages. `None` if the counted
 /// hours do not contain it.
 pub async fn find_offset(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    status: Option<MessageStatus>,
+    statuses: &[MessageStatus],
     before: i64,
 ) -> Result<Option<ListOffset>, Fault> {
     query_as!(
@@ -74,7 +133,7 @@ pub async fn find_offset(
                              SELECT status, hour, change
                              FROM message_changes
                              WHERE organization_id = $1) counted
-                       WHERE hour IS NOT NULL AND ($2::message_status IS NULL OR status = $2)
+                       WHERE hour IS NOT NULL AND (cardinality($2::message_status[]) = 0 OR status = ANY($2))
                        GROUP BY hour) by_hour
                  WHERE count > 0
                    -- Counts of a month whose messages are being deleted.
@@ -84,7 +143,7 @@ pub async fn find_offset(
                                      AND d.month = date_trunc('month', by_hour.hour, 'UTC'))) placed
            WHERE newer <= $3 AND $3 < newer + count"#,
         organization_id.0,
-        status as Option<MessageStatus>,
+        statuses as &[MessageStatus],
         before,
     )
     .fetch_optional(connection)
@@ -93,35 +152,48 @@ pub async fn find_offset(
 }
 
 /// The ids of messages, newest first, from a position.
-pub async fn newest(
+pub(super) async fn newest(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    status: Option<MessageStatus>,
+    of: Browsed<'_>,
     offset: ListOffset,
     limit: i64,
 ) -> Result<Vec<MessageId>, Fault> {
-    // One of the two branches has rows; each uses its own index.
+    // One of the three branches has rows; each uses its own index.
     query_scalar!(
         r#"SELECT id AS "id!: MessageId"
            FROM (
                (SELECT id
                 FROM messages
-                WHERE organization_id = $1 AND $2::message_status IS NULL AND id < $5
+                WHERE organization_id = $1 AND cardinality($2::message_status[]) = 0 AND id < $5 AND id >= $6
                 ORDER BY id DESC
                 LIMIT $4 OFFSET $3)
                UNION ALL
                (SELECT id
                 FROM messages
-                WHERE organization_id = $1 AND status = $2 AND id < $5
+                WHERE organization_id = $1 AND cardinality($2) = 1 AND status = $2[1] AND id < $5 AND id >= $6
                 ORDER BY id DESC
+                LIMIT $4 OFFSET $3)
+               UNION ALL
+               (SELECT one.id
+                FROM unnest($2) AS given (status)
+                CROSS JOIN LATERAL (
+                    SELECT id
+                    FROM messages
+                    WHERE organization_id = $1 AND cardinality($2) > 1 AND status = given.status
+                      AND id < $5 AND id >= $6
+                    ORDER BY id DESC
+                    LIMIT $4::bigint + $3::bigint
+                ) one
+                ORDER BY one.id DESC
                 LIMIT $4 OFFSET $3)
            ) m
            ORDER BY id DESC"#,
-        organization_id.0,
-        status as Option<MessageStatus>,
+        of.organization_id.0,
+        of.statuses as &[MessageStatus],
         offset.skip,
         limit,
         offset.below,
+        of.bounds.from,
     )
     .fetch_all(connection)
     .await
@@ -129,33 +201,48 @@ pub async fn newest(
 }
 
 /// The ids of messages, oldest first.
-pub async fn oldest(
+pub(super) async fn oldest(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    status: Option<MessageStatus>,
+    of: Browsed<'_>,
     skip: i64,
     limit: i64,
 ) -> Result<Vec<MessageId>, Fault> {
+    // One of the three branches has rows; each uses its own index.
     query_scalar!(
         r#"SELECT id AS "id!: MessageId"
            FROM (
                (SELECT id
                 FROM messages
-                WHERE organization_id = $1 AND $2::message_status IS NULL
+                WHERE organization_id = $1 AND cardinality($2::message_status[]) = 0 AND id < $5 AND id >= $6
                 ORDER BY id
                 LIMIT $4 OFFSET $3)
                UNION ALL
                (SELECT id
                 FROM messages
-                WHERE organization_id = $1 AND status = $2
+                WHERE organization_id = $1 AND cardinality($2) = 1 AND status = $2[1] AND id < $5 AND id >= $6
                 ORDER BY id
+                LIMIT $4 OFFSET $3)
+               UNION ALL
+               (SELECT one.id
+                FROM unnest($2) AS given (status)
+                CROSS JOIN LATERAL (
+                    SELECT id
+                    FROM messages
+                    WHERE organization_id = $1 AND cardinality($2) > 1 AND status = given.status
+                      AND id < $5 AND id >= $6
+                    ORDER BY id
+                    LIMIT $4::bigint + $3::bigint
+                ) one
+                ORDER BY one.id
                 LIMIT $4 OFFSET $3)
            ) m
            ORDER BY id"#,
-        organization_id.0,
-        status as Option<MessageStatus>,
+        of.organization_id.0,
+        of.statuses as &[MessageStatus],
         skip,
         limit,
+        of.bounds.below,
+        of.bounds.from,
     )
     .fetch_all(connection)
     .await
@@ -371,8 +458,8 @@ fn uuids(ids: &[MessageId]) -> Vec<Uuid> {
 }
 
 /// Rolls up the counters and the search index of a shard of the organizations, in one
-/// statement: counts new messages, indexes their subjects, and adds changes of status and
-/// deletions, up to `limit` rows of each. Returns the largest of the numbers of rows.
+/// statement: counts new messages, indexes their subjects and labels, and adds changes of
+/// status and deletions, up to `limit` rows of each. Returns the largest of the numbers of rows.
 ///
 /// # Errors
 /// A fault if Postgres is unavailable; nothing has changed then.
@@ -381,68 +468,8 @@ pub async fn roll_up(
     shard: OrganizationShard,
     limit: i64,
 ) -> Result<i64, Fault> {
-    query_scalar!(
-        r#"WITH new AS (
-               DELETE FROM new_messages
-               WHERE ctid = ANY(ARRAY(SELECT ctid FROM new_messages WHERE (uuid_hash(organization_id) & $2) = $3
-                                      LIMIT $1 FOR UPDATE SKIP LOCKED))
-               RETURNING organization_id, message_id, status, subject
-           ), taken AS (
-               DELETE FROM message_count_deltas
-               WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_count_deltas WHERE (uuid_hash(organization_id) & $2) = $3
-                                      LIMIT $1 FOR UPDATE SKIP LOCKED))
-               RETURNING organization_id, status, hour, change
-           ), moved AS (
-               DELETE FROM message_transitions
-               WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_transitions WHERE (uuid_hash(organization_id) & $2) = $3
-                                      LIMIT $1 FOR UPDATE SKIP LOCKED))
-               RETURNING organization_id, was, status, hour, count
-           ), indexed AS (
-               INSERT INTO message_subjects (organization_id, message_id, subject)
-               SELECT organization_id, message_id, subject
-               FROM new
-               WHERE subject IS NOT NULL
-               ORDER BY message_id
-               ON CONFLICT DO NOTHING
-           ), changes AS (
-               SELECT organization_id, status, hour, sum(change) AS change
-               FROM (SELECT organization_id, status, waypost_message_hour(message_id) AS hour, 1 AS change
-                     FROM new
-                     WHERE status IS NOT NULL
-                     UNION ALL
-                     SELECT organization_id, status, hour, change FROM taken
-                     UNION ALL
-                     SELECT organization_id, status, hour, count FROM moved
-                     UNION ALL
-                     SELECT organization_id, was, hour, -count FROM moved) each
-               GROUP BY organization_id, status, hour
-               -- Most new messages are sent already, so that the changes of their first
-               -- status add up to zero.
-               HAVING sum(change) <> 0
-           ), counted AS (
-               INSERT INTO message_counts (organization_id, status, count)
-               SELECT organization_id, status, sum(change)
-               FROM changes
-               GROUP BY organization_id, status
-               ORDER BY organization_id, status
-               ON CONFLICT (organization_id, status) DO UPDATE
-               SET count = message_counts.count + excluded.count
-           ), counted_by_hour AS (
-               INSERT INTO message_hours (organization_id, status, hour, count)
-               SELECT organization_id, status, hour, change
-               FROM changes
-               WHERE hour IS NOT NULL
-               ORDER BY organization_id, status, hour
-               ON CONFLICT (organization_id, status, hour) DO UPDATE
-               SET count = message_hours.count + excluded.count
-           )
-           SELECT greatest((SELECT count(*) FROM new), (SELECT count(*) FROM taken), (SELECT count(*) FROM moved))
-                  AS "taken!""#,
-        limit,
-        shard.mask,
-        shard.nth,
-    )
-    .fetch_one(connection)
-    .await
-    .or_fault("roll up message counters")
+    query_file_scalar!("src/message/list/roll_up.sql", limit, shard.mask, shard.nth,)
+        .fetch_one(connection)
+        .await
+        .or_fault("roll up message counters")
 }

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 
 use super::AccountAccess;
 use super::call::{ProviderCall, ProviderReply};
-use super::mail::OutgoingMail;
+use super::mail::{MailAttachment, OutgoingMail};
 use super::outcome::{Blame, SendOutcome};
 use crate::address::EmailAddress;
 use crate::clock::Timestamp;
@@ -31,6 +31,11 @@ pub trait Batching: Send + Sync {
     /// in a call of its own; the others still share theirs.
     fn can_batch(&self, _to: &EmailAddress) -> bool {
         true
+    }
+
+    /// Whether each mail of a call has its own copy of the files.
+    fn repeats_files(&self) -> bool {
+        false
     }
 
     /// The request that sends all mails, which belong to one message; `None` if they
@@ -93,8 +98,9 @@ impl BatchReply {
     }
 }
 
-/// Whether the mails differ in nothing but the recipient, the bodies and the headers, and
-/// no address occurs twice: the call tells the recipients apart by their addresses.
+/// Whether the mails differ in nothing but the recipient, the bodies and the headers, each
+/// has one recipient, and no address occurs twice: the call tells the recipients apart by
+/// their addresses.
 pub(super) fn have_same_envelope(mails: &[OutgoingMail]) -> bool {
     let Some((first, others)) = mails.split_first() else {
         return false;
@@ -105,14 +111,31 @@ pub(super) fn have_same_envelope(mails: &[OutgoingMail]) -> bool {
             && mail.reply_to == first.reply_to
             && mail.subject == first.subject
             && mail.tags == first.tags
+            && have_same_files(mail, first)
     };
     let mut addresses = HashSet::with_capacity(mails.len());
-    let mut is_new = |mail: &OutgoingMail| {
-        let address = mail.to.address().as_str();
-        addresses.insert(address.to_ascii_lowercase())
+    let mut is_new = |mail: &OutgoingMail| match mail.to.as_slice() {
+        [to] if mail.cc.is_empty() && mail.bcc.is_empty() => {
+            addresses.insert(to.address().as_str().to_ascii_lowercase())
+        }
+        _ => false,
     };
     others.iter().all(is_alike)
         && mails
             .iter()
             .all(|mail| is_new(mail) && mail.require_sendable().is_ok())
+}
+
+/// Whether two mails have the same files. Equal contents are one in memory, as a rule.
+fn have_same_files(one: &OutgoingMail, other: &OutgoingMail) -> bool {
+    let alike = |(one, other): (&MailAttachment, &MailAttachment)| {
+        let is_same = one.content.as_ptr() == other.content.as_ptr()
+            && one.content.len() == other.content.len();
+        one.filename == other.filename
+            && one.content_type == other.content_type
+            && one.content_id == other.content_id
+            && (is_same || one.content == other.content)
+    };
+    one.attachments.len() == other.attachments.len()
+        && one.attachments.iter().zip(&other.attachments).all(alike)
 }

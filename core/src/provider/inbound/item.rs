@@ -199,19 +199,25 @@ pub(super) fn non_empty(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }
 
-/// Our ids, if the provider returned all three.
+/// Our ids, if the provider returned all of them. The mail of several recipients has no
+/// position.
 pub(super) fn correlation_ids<'a>(tag: impl Fn(&str) -> &'a Value) -> Option<EventIds> {
     // We send strings; Mailgun parses its variables as JSON.
     let position = tag(TAG_RECIPIENT);
-    let position = match position.as_str() {
-        Some(text) => text.parse().ok(),
-        None => position
-            .as_i64()
-            .and_then(|number| i32::try_from(number).ok()),
+    let position = if position.is_null() {
+        None
+    } else {
+        let number = match position.as_str() {
+            Some(text) => text.parse().ok(),
+            None => position
+                .as_i64()
+                .and_then(|number| i32::try_from(number).ok()),
+        };
+        Some(number.filter(|number| *number >= 0)?)
     };
     Some(EventIds {
         message_id: tag(TAG_MESSAGE).as_str()?.parse().ok()?,
-        position: position.filter(|position| *position >= 0)?,
+        position,
         attempt_id: tag(TAG_ATTEMPT).as_str()?.parse().ok()?,
     })
 }
@@ -363,12 +369,17 @@ mod tests {
         };
         let ids = EventIds {
             message_id: message.parse().unwrap(),
-            position: 7,
+            position: Some(7),
             attempt_id: attempt.parse().unwrap(),
+        };
+        let shared = EventIds {
+            position: None,
+            ..ids
         };
         let (good, tried) = (json!(message), json!(attempt));
         assert_eq!(read(good.clone(), json!("7"), tried.clone()), Some(ids));
         assert_eq!(read(good.clone(), json!(7), tried.clone()), Some(ids));
+        assert_eq!(read(good.clone(), json!(null), tried.clone()), Some(shared));
         for (message, position, attempt) in [
             (json!(null), json!("7"), tried.clone()),
             (json!("x"), json!("7"), tried.clone()),

@@ -339,7 +339,7 @@ mod tests {
         let failed = event(&data).unwrap();
         assert_eq!(failed.id, "G9Bn5sl1TC6nu79C8C0bwg@1521233195.375624");
         assert_eq!(failed.occurred_at.timestamp_micros(), 1_521_233_195_375_624);
-        assert_eq!(failed.ids.unwrap().position, 5);
+        assert_eq!(failed.ids.unwrap().position, Some(5));
         assert_eq!(
             failed.provider_message_id.as_deref(),
             Some("2013.1@app.example")

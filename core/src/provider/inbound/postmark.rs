@@ -341,7 +341,7 @@ mod tests {
         });
         let event = event(&bounced).unwrap();
         assert_eq!(event.occurred_at.timestamp_micros(), 1_743_870_834_907_025);
-        assert_eq!(event.ids.unwrap().position, 0);
+        assert_eq!(event.ids.unwrap().position, Some(0));
         let message = event.provider_message_id.unwrap();
         assert_eq!(message, "883953f4-6105-42a2-a16a-77a8eac79483");
         assert_eq!(event.recipient.unwrap().as_str(), "john@example.com");

@@ -233,7 +233,7 @@ mod tests {
         let event = read_event(&raw, now()).unwrap();
         assert_eq!(event.id, "e1");
         assert_eq!(event.occurred_at.timestamp(), 1_600_000_000);
-        assert_eq!(event.ids.unwrap().position, 3);
+        assert_eq!(event.ids.unwrap().position, Some(3));
         assert_eq!(event.provider_message_id.as_deref(), Some("abc"));
         assert_eq!(event.recipient.unwrap().as_str(), "Ada@example.com");
         assert_eq!(

@@ -429,7 +429,7 @@ mod tests {
             panic!("{events:?}");
         };
         assert_eq!(event.occurred_at.to_rfc3339(), "2026-11-21T10:00:00+00:00");
-        assert_eq!(event.ids.unwrap().position, 2);
+        assert_eq!(event.ids.unwrap().position, Some(2));
         assert_eq!(event.provider_message_id.as_deref(), Some("0100-1"));
         assert_eq!(
             event.recipient.as_ref().unwrap().as_str(),

@@ -11,13 +11,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Mailgun, MailgunApi, field, send_fields};
-use crate::address::EmailAddress;
+use super::{Mailgun, MailgunApi, field, files, send_fields};
+use crate::address::{EmailAddress, Mailbox};
 use crate::clock::Timestamp;
 use crate::provider::batch::substitutions::Substitutions;
 use crate::provider::batch::{BatchReply, Batching, have_same_envelope};
 use crate::provider::call::{ProviderCall, ProviderReply};
-use crate::provider::mail::OutgoingMail;
+use crate::provider::mail::{OutgoingMail, mailbox_list};
 use crate::provider::outcome::{AccountTrouble, SendOutcome};
 use crate::provider::{AccountAccess, Adapter as _};
 
@@ -41,7 +41,8 @@ impl Batching for Mailgun {
     fn send(&self, access: &AccountAccess<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
         let api = MailgunApi::of(access).ok()?;
         let (first, _) = mails.split_first().filter(|_| have_same_envelope(mails))?;
-        if !mails.iter().all(|mail| self.can_batch(mail.to.address())) {
+        let can_batch = |to: &Mailbox| self.can_batch(to.address());
+        if !mails.iter().all(|mail| mail.to.iter().all(can_batch)) {
             return None;
         }
         let mut substitutions =
@@ -57,26 +58,27 @@ impl Batching for Mailgun {
         let mut fields = send_fields(&template);
         // Mailgun substitutes once, so the recipients' own values need no check.
         let own = send_fields(first);
-        let names = mails.iter().map(|mail| mail.to.to_header());
+        let names = mails.iter().map(|mail| mailbox_list(&mail.to));
         let texts = own.iter().map(|(_, value)| value.clone()).chain(names);
         if texts.into_iter().any(|text| text.contains(VARIABLE)) {
             return None;
         }
         fields.retain(|(name, _)| name != "to");
-        fields.extend(mails.iter().map(|mail| field("to", mail.to.to_header())));
-        let ids = first.correlation().map(|(name, _)| name);
+        fields.extend(mails.iter().map(|mail| field("to", mailbox_list(&mail.to))));
+        let ids: Vec<_> = first.correlation();
+        let ids: Vec<_> = ids.into_iter().map(|(name, _)| name).collect();
         for (name, value) in &mut fields {
             if let Some(id) = name.strip_prefix("v:").filter(|name| ids.contains(name)) {
                 *value = format!("%recipient.{id}%");
             }
         }
-        let variables = mails.iter().enumerate().map(|(nth, mail)| {
-            let address = mail.to.address().as_str().to_owned();
-            (address, Value::Object(variables(mail, &substitutions, nth)))
+        let variables = mails.iter().enumerate().filter_map(|(nth, mail)| {
+            let address = mail.first_to()?.as_str().to_owned();
+            Some((address, Value::Object(variables(mail, &substitutions, nth))))
         });
         let variables = Value::Object(variables.collect());
         fields.push(field("recipient-variables", variables.to_string()));
-        Some(api.post_message(fields))
+        Some(api.post_message(fields, files(first)))
     }
 
     fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchReply {
@@ -144,11 +146,10 @@ fn variables(
     substitutions: &Substitutions<'_>,
     index: usize,
 ) -> Map<String, Value> {
-    let ids = mail
-        .correlation()
-        .map(|(name, id)| (name.to_owned(), json!(id)));
+    let ids = mail.correlation().into_iter();
+    let ids = ids.map(|(name, id)| (name.to_owned(), json!(id)));
     let values = substitutions.values(index).enumerate();
     let values =
         values.map(|(number, value)| (format!("{SUBSTITUTION_PREFIX}{number}"), json!(value)));
-    ids.into_iter().chain(values).collect()
+    ids.chain(values).collect()
 }

@@ -11,27 +11,39 @@ use super::{Postmark, PostmarkApi, accepted, read_error, send_body};
 use crate::clock::Timestamp;
 use crate::provider::batch::{BatchReply, Batching};
 use crate::provider::call::{CallBody, ProviderCall, ProviderReply};
+use crate::provider::files::{json_bytes, write_with_files};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::SendOutcome;
 use crate::provider::{AccountAccess, Adapter as _};
 
 /// The most mails of one call.
 const MAILS_MAX: usize = 500;
+/// The most bytes of a call whose mails have files. Larger mails are sent one by one.
+const FILES_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 impl Batching for Postmark {
     fn mails_max(&self) -> usize {
         MAILS_MAX
     }
 
+    fn repeats_files(&self) -> bool {
+        true
+    }
+
     fn send(&self, access: &AccountAccess<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
         let api = PostmarkApi::of(access).ok()?;
+        // Each mail has its own copy of the files.
+        let with_files = mails.iter().filter(|mail| !mail.attachments.is_empty());
+        if with_files.map(json_bytes).sum::<usize>() > FILES_BYTES_MAX {
+            return None;
+        }
         let mut json = vec![b'['];
         for (nth, mail) in mails.iter().enumerate() {
             mail.require_sendable().ok()?;
             if nth > 0 {
                 json.push(b',');
             }
-            serde_json::to_writer(&mut json, &send_body(mail, api.message_stream)).ok()?;
+            write_with_files(&mut json, &send_body(mail, api.message_stream), mail);
         }
         json.push(b']');
         let call = ProviderCall {

@@ -23,12 +23,15 @@ use super::domain::{
     DOMAIN_DETAILS_MAX, DOMAINS_MAX, DnsPurpose, DnsRecord, DnsRecordType, DnsStatus, DomainList,
     DomainState, FoundDomain, add_domain,
 };
+use super::files::placeholder;
 use super::kind::ProviderType;
+use super::limits::{FileLimits, HeaderLimits, MailLimits};
 use super::lookup::{LookupResult, MessageQuery};
-use super::mail::{OutgoingMail, Unsendable};
+use super::mail::{MailAttachment, OutgoingMail, Unsendable, header_value, mailbox_list};
 use super::management::{DomainResult, EventTarget, Registration};
 use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, unusable_reply};
 use super::{AccountAccess, Adapter, BaseUrl};
+use crate::address::{AddressHash, Mailbox};
 use crate::clock::Timestamp;
 use crate::secret::{ExposeSecret, Secret};
 
@@ -39,6 +42,23 @@ const PAGE: usize = 500;
 
 /// The reason why domains cannot be listed.
 const WITHOUT_ACCOUNT_TOKEN: &str = "a server token cannot read domains: add the accountToken";
+
+/// The counts and sizes are from the API overview and postmark-skills; the refused types are
+/// those of Postmark's page "What file types can I send as attachments".
+const LIMITS: MailLimits = MailLimits {
+    recipients_max: 50,
+    mail_bytes_max: Some(10_000_000),
+    body_bytes_max: Some(5_000_000),
+    headers: HeaderLimits::NONE,
+    files: FileLimits {
+        refused_extensions: &[
+            "vbs", "exe", "bin", "bat", "chm", "com", "cpl", "crt", "hlp", "hta", "inf", "ins",
+            "isp", "jse", "lnk", "mdb", "pcd", "pif", "reg", "scr", "sct", "shs", "vbe", "vba",
+            "wsf", "wsh", "wsl", "msc", "msi", "msp", "mst",
+        ],
+        ..FileLimits::NONE
+    },
+};
 
 /// The Postmark adapter.
 pub(super) struct Postmark;
@@ -167,8 +187,22 @@ impl Adapter for Postmark {
         mail.require_sendable()?;
         let api = PostmarkApi::of(access)?;
         let body = send_body(mail, api.message_stream);
-        let call = ProviderCall::post_json(api.base.at("/email"), &body);
+        let call = ProviderCall::post_mail(api.base.at("/email"), &body, mail);
         Ok(api.with_server_token(call))
+    }
+
+    fn limits(&self) -> &'static MailLimits {
+        &LIMITS
+    }
+
+    fn refused_recipients(
+        &self,
+        mail: &OutgoingMail,
+        reply: &ProviderReply,
+    ) -> Vec<(AddressHash, SendOutcome)> {
+        let document = reply.json().unwrap_or_default();
+        let text = document["Message"].as_str().unwrap_or_default();
+        inactive_recipients(mail, text, reply)
     }
 
     fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
@@ -250,17 +284,20 @@ fn with_account(
 }
 
 fn send_body(mail: &OutgoingMail, message_stream: Option<&str>) -> Value {
-    let ids = mail
-        .correlation()
-        .map(|(name, id)| (name.to_owned(), json!(id)));
+    let ids = mail.correlation().into_iter();
+    let ids = ids.map(|(name, id)| (name.to_owned(), json!(id)));
     let mut body = json!({
         "From": mail.from.to_header(),
-        "To": mail.to.to_header(),
+        "To": mailbox_list(&mail.to),
         "Subject": mail.subject,
         "Metadata": Map::from_iter(ids),
         "TrackOpens": false,
         "TrackLinks": "None",
     });
+    let list = |mailboxes: &[Mailbox]| {
+        let list = mailbox_list(mailboxes);
+        (!list.is_empty()).then_some(list)
+    };
     let optional = [
         (
             "HtmlBody",
@@ -270,7 +307,9 @@ fn send_body(mail: &OutgoingMail, message_stream: Option<&str>) -> Value {
             "TextBody",
             mail.text.clone().filter(|body| !body.is_empty()),
         ),
-        ("ReplyTo", mail.reply_to.as_ref().map(|to| to.to_header())),
+        ("Cc", list(&mail.cc)),
+        ("Bcc", list(&mail.bcc)),
+        ("ReplyTo", list(&mail.reply_to)),
         ("Tag", mail.tags.first().cloned()),
         ("MessageStream", message_stream.map(str::to_owned)),
     ];
@@ -282,10 +321,55 @@ fn send_body(mail: &OutgoingMail, message_stream: Option<&str>) -> Value {
     if !mail.headers.is_empty() {
         let headers = mail.headers.iter();
         body["Headers"] = headers
-            .map(|(name, value)| json!({ "Name": name, "Value": value }))
+            .map(|(name, value)| json!({ "Name": name, "Value": header_value(value) }))
             .collect();
     }
+    if !mail.attachments.is_empty() {
+        let files = mail.attachments.iter().enumerate();
+        body["Attachments"] = files.map(|(nth, file)| attachment(nth, file)).collect();
+    }
     body
+}
+
+/// A file. With a `ContentID` it is inline.
+fn attachment(nth: usize, file: &MailAttachment) -> Value {
+    let mut attachment = json!({
+        "Name": file.filename,
+        "Content": placeholder(nth),
+        "ContentType": file.content_type,
+    });
+    if let Some(id) = &file.content_id {
+        attachment["ContentID"] = json!(format!("cid:{id}"));
+    }
+    attachment
+}
+
+/// The recipients that an accepting reply names: "Message OK, but will not deliver to these
+/// inactive addresses: a, b. Inactive recipients are ones that …".
+fn inactive_recipients(
+    mail: &OutgoingMail,
+    text: &str,
+    reply: &ProviderReply,
+) -> Vec<(AddressHash, SendOutcome)> {
+    let Some((_, named)) = text.split_once("inactive addresses:") else {
+        return Vec::new();
+    };
+    let is_border = |c: char| c.is_whitespace() || ",;<>".contains(c);
+    let named: Vec<String> = named
+        .split(is_border)
+        .map(|word| word.trim_matches('.').to_ascii_lowercase())
+        .collect();
+    let inactive = mail.recipients().map(Mailbox::address).filter(|address| {
+        let address = address.as_str().to_ascii_lowercase();
+        named.contains(&address)
+    });
+    let why = "the recipient is inactive at Postmark";
+    inactive
+        .map(|address| {
+            let outcome = SendOutcome::rejected(Blame::Recipient, reply, why);
+            (address.hash(), outcome)
+        })
+        .collect()
 }
 
 fn accepted(document: &Value) -> SendOutcome {

@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Sendgrid, SendgridApi, blame_for_fields, mailbox_json, send_body};
+use super::{Sendgrid, SendgridApi, blame_for_fields, headers, personalization, send_body};
 use crate::clock::Timestamp;
 use crate::provider::batch::substitutions::Substitutions;
 use crate::provider::batch::{BatchReply, Batching, have_same_envelope};
@@ -51,7 +51,11 @@ impl Batching for Sendgrid {
         let shares_headers = mails.iter().all(|mail| mail.headers == first.headers);
         let mut personalizations = Vec::with_capacity(mails.len());
         for (nth, mail) in mails.iter().enumerate() {
-            let mut own = personalization(mail, recipient_substitutions(&substitutions, nth)?);
+            let mut own = personalization(mail);
+            let words = recipient_substitutions(&substitutions, nth)?;
+            if !words.is_empty() {
+                own["substitutions"] = Value::Object(words);
+            }
             if !shares_headers {
                 own["headers"] = headers(mail);
             }
@@ -63,7 +67,7 @@ impl Batching for Sendgrid {
             body.remove("headers");
         }
         let url = api.base.at("/v3/mail/send");
-        Some(api.authorize(ProviderCall::post_json(url, &body)))
+        Some(api.authorize(ProviderCall::post_mail(url, &body, first)))
     }
 
     fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchReply {
@@ -98,27 +102,6 @@ fn recipient_substitutions(
             .map(|(tag, value)| (tag, json!(value)))
             .collect()
     })
-}
-
-fn personalization(mail: &OutgoingMail, recipient_substitutions: Map<String, Value>) -> Value {
-    let ids = mail
-        .correlation()
-        .map(|(name, id)| (name.to_owned(), json!(id)));
-    let mut own = json!({
-        "to": [mailbox_json(&mail.to)],
-        "custom_args": Map::from_iter(ids),
-    });
-    if !recipient_substitutions.is_empty() {
-        own["substitutions"] = Value::Object(recipient_substitutions);
-    }
-    own
-}
-
-fn headers(mail: &OutgoingMail) -> Value {
-    let headers = mail.headers.iter();
-    headers
-        .map(|(name, value)| (name.clone(), json!(value)))
-        .collect()
 }
 
 /// The result of a refusal that names recipients: those are refused, the others are sent

@@ -22,9 +22,11 @@ use super::domain::{
     DOMAINS_MAX, DnsPurpose, DnsRecord, DnsRecordType, DnsStatus, DomainList, DomainState,
     FoundDomain, add_domain,
 };
+use super::files::placeholder;
 use super::kind::ProviderType;
+use super::limits::{FileLimits, HeaderLimits, MailLimits};
 use super::lookup::{LookupResult, MessageQuery};
-use super::mail::{OutgoingMail, Unsendable};
+use super::mail::{OutgoingMail, Unsendable, header_value};
 use super::management::{DomainResult, EventTarget, Registration};
 use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, unusable_reply};
 use super::{AccountAccess, Adapter, BaseUrl};
@@ -39,6 +41,37 @@ const PAGE: usize = 200;
 /// The priority shown for SendGrid's MX record, which names none: it is the only MX record
 /// of its name, so any number works.
 const MX_PRIORITY: u16 = 10;
+
+/// 1,000 recipients over To, Cc and Bcc, the refused headers and non-empty contents are
+/// OAI; headers are an object, so a name occurs once. The size is from "Attachments with
+/// Digioh".
+const LIMITS: MailLimits = MailLimits {
+    recipients_max: 1_000,
+    mail_bytes_max: Some(30_000_000),
+    body_bytes_max: None,
+    headers: HeaderLimits {
+        refused: &[
+            "x-sg-id",
+            "x-sg-eid",
+            "received",
+            "dkim-signature",
+            "content-type",
+            "content-transfer-encoding",
+            "to",
+            "from",
+            "subject",
+            "reply-to",
+            "cc",
+            "bcc",
+        ],
+        may_repeat: false,
+        ..HeaderLimits::NONE
+    },
+    files: FileLimits {
+        may_be_empty: false,
+        ..FileLimits::NONE
+    },
+};
 
 /// The SendGrid adapter.
 pub(super) struct Sendgrid;
@@ -96,6 +129,10 @@ impl Adapter for Sendgrid {
         }
     }
 
+    fn limits(&self) -> &'static MailLimits {
+        &LIMITS
+    }
+
     /// `POST /v3/mail/send` with one personalization.
     fn send(
         &self,
@@ -106,7 +143,7 @@ impl Adapter for Sendgrid {
         let api = SendgridApi::of(access)?;
         let url = api.base.at("/v3/mail/send");
         let body = send_body(mail, (mail.text.as_deref(), mail.html.as_deref()));
-        Ok(api.authorize(ProviderCall::post_json(url, &body)))
+        Ok(api.authorize(ProviderCall::post_mail(url, &body, mail)))
     }
 
     fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
@@ -191,14 +228,8 @@ fn message_id(headers: &HeaderMap) -> Option<String> {
 
 /// The bodies, text and HTML, are separate parameters: a batch passes templates.
 fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value {
-    let ids = mail
-        .correlation()
-        .map(|(name, id)| (name.to_owned(), json!(id)));
     let mut body = json!({
-        "personalizations": [{
-            "to": [mailbox_json(&mail.to)],
-            "custom_args": Map::from_iter(ids),
-        }],
+        "personalizations": [personalization(mail)],
         "from": mailbox_json(&mail.from),
         "subject": mail.subject,
         "content": content(bodies),
@@ -209,20 +240,59 @@ fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value
             "ganalytics": { "enable": false },
         },
     });
-    if let Some(reply_to) = &mail.reply_to {
-        body["reply_to"] = mailbox_json(reply_to);
+    match mail.reply_to.as_slice() {
+        [] => {}
+        [reply_to] => body["reply_to"] = mailbox_json(reply_to),
+        several => body["reply_to_list"] = several.iter().map(mailbox_json).collect(),
     }
     if !mail.headers.is_empty() {
-        let headers = mail.headers.iter();
-        body["headers"] = headers
-            .map(|(name, value)| (name.clone(), json!(value)))
-            .collect();
+        body["headers"] = headers(mail);
+    }
+    if !mail.attachments.is_empty() {
+        body["attachments"] = attachments(mail);
     }
     let categories = categories(&mail.tags);
     if !categories.is_empty() {
         body["categories"] = json!(categories);
     }
     body
+}
+
+/// The envelope of a mail, with our ids.
+fn personalization(mail: &OutgoingMail) -> Value {
+    let ids = mail.correlation().into_iter();
+    let ids = ids.map(|(name, id)| (name.to_owned(), json!(id)));
+    let mut own = json!({ "custom_args": Map::from_iter(ids) });
+    for (name, mailboxes) in [("to", &mail.to), ("cc", &mail.cc), ("bcc", &mail.bcc)] {
+        if !mailboxes.is_empty() {
+            own[name] = mailboxes.iter().map(mailbox_json).collect();
+        }
+    }
+    own
+}
+
+fn headers(mail: &OutgoingMail) -> Value {
+    let headers = mail.headers.iter();
+    headers
+        .map(|(name, value)| (name.clone(), json!(header_value(value))))
+        .collect()
+}
+
+fn attachments(mail: &OutgoingMail) -> Value {
+    let files = mail.attachments.iter().enumerate();
+    let files = files.map(|(nth, file)| {
+        let mut attachment = json!({
+            "content": placeholder(nth),
+            "type": file.content_type,
+            "filename": file.filename,
+            "disposition": file.disposition(),
+        });
+        if let Some(id) = &file.content_id {
+            attachment["content_id"] = json!(id);
+        }
+        attachment
+    });
+    files.collect()
 }
 
 /// A mailbox. The name is not quoted: SendGrid quotes it since 2020, and quotes of ours would

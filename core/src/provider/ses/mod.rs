@@ -21,9 +21,11 @@ use serde_json::{Value, json};
 use super::call::{CallStep, ProviderCall, ProviderReply};
 use super::credentials::{Credentials, UnusableCredentials};
 use super::domain::DomainList;
+use super::files::placeholder;
 use super::identities::blame_named;
 use super::kind::ProviderType;
-use super::mail::{OutgoingMail, Unsendable};
+use super::limits::{FileLimits, HeaderLimits, MailLimits};
+use super::mail::{MailAttachment, OutgoingMail, Unsendable, header_value};
 use super::management::{DomainResult, EventTarget, Registration};
 use super::outcome::{CredentialCheck, SendOutcome, unusable_reply};
 use super::{AccountAccess, Adapter, BaseUrl};
@@ -43,6 +45,37 @@ const TAG_CHARS_MAX: usize = 256;
 /// The longest encoded mailbox ("Address length is more than 320 bytes long", as SES answers
 /// over SMTP; MODEL has no limit).
 const ENCODED_MAILBOX_BYTES_MAX: usize = 320;
+
+/// Headers and texts of files are MODEL; recipients and the size DG "Quotas"; the refused
+/// types DG "Unsupported attachment types".
+const LIMITS: MailLimits = MailLimits {
+    recipients_max: 50,
+    mail_bytes_max: Some(40_000_000),
+    body_bytes_max: None,
+    headers: HeaderLimits {
+        count_max: Some(15),
+        name_bytes_max: Some(126),
+        value_bytes_max: Some(995),
+        bytes_max: Some(996),
+        ..HeaderLimits::NONE
+    },
+    files: FileLimits {
+        refused_extensions: &[
+            "ade", "adp", "app", "asp", "bas", "bat", "cer", "chm", "cmd", "com", "cpl", "crt",
+            "csh", "der", "exe", "fxp", "gadget", "hlp", "hta", "inf", "ins", "isp", "its", "js",
+            "jse", "ksh", "lib", "lnk", "mad", "maf", "mag", "mam", "maq", "mar", "mas", "mat",
+            "mau", "mav", "maw", "mda", "mdb", "mde", "mdt", "mdw", "mdz", "msc", "msh", "msh1",
+            "msh2", "mshxml", "msh1xml", "msh2xml", "msi", "msp", "mst", "ops", "pcd", "pif",
+            "plg", "prf", "prg", "reg", "scf", "scr", "sct", "shb", "shs", "sys", "ps1", "ps1xml",
+            "ps2", "ps2xml", "psc1", "psc2", "tmp", "url", "vb", "vbe", "vbs", "vps", "vsmacros",
+            "vss", "vst", "vsw", "vxd", "ws", "wsc", "wsf", "wsh", "xnk",
+        ],
+        name_chars_max: Some(255),
+        content_type_chars_max: Some(78),
+        content_id_chars_max: Some(78),
+        ..FileLimits::NONE
+    },
+};
 
 /// The SES adapter.
 pub(super) struct Ses;
@@ -157,7 +190,11 @@ impl Adapter for Ses {
             body["ConfigurationSetName"] = json!(name);
         }
         let url = api.base.at("/v2/email/outbound-emails");
-        Ok(api.signed(ProviderCall::post_json(url, &body))?)
+        Ok(api.signed(ProviderCall::post_mail(url, &body, mail))?)
+    }
+
+    fn limits(&self) -> &'static MailLimits {
+        &LIMITS
     }
 
     fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
@@ -185,8 +222,12 @@ impl Adapter for Ses {
     ) -> SendOutcome {
         let outcome = self.read_send(reply, now);
         let text = error_text(reply, &reply.json().unwrap_or_default());
-        let (from, to) = (mail.from.address().as_str(), mail.to.address().as_str());
-        blame_named(outcome, &text, from, to)
+        match (mail.recipient, mail.first_to()) {
+            (Some(_), Some(to)) => {
+                blame_named(outcome, &text, mail.from.address().as_str(), to.as_str())
+            }
+            _ => outcome,
+        }
     }
 
     fn status_is_proof(&self, _status: u16) -> bool {
@@ -248,19 +289,48 @@ fn send_body(mail: &OutgoingMail) -> Value {
     if !mail.headers.is_empty() {
         let headers = mail.headers.iter();
         simple["Headers"] = headers
-            .map(|(name, value)| json!({ "Name": name, "Value": value }))
+            .map(|(name, value)| json!({ "Name": name, "Value": header_value(value) }))
             .collect();
+    }
+    if !mail.attachments.is_empty() {
+        let files = mail.attachments.iter().enumerate();
+        simple["Attachments"] = files.map(|(nth, file)| attachment(nth, file)).collect();
+    }
+    let mut destination = json!({ "ToAddresses": encoded_mailboxes(&mail.to) });
+    for (name, mailboxes) in [("CcAddresses", &mail.cc), ("BccAddresses", &mail.bcc)] {
+        if !mailboxes.is_empty() {
+            destination[name] = encoded_mailboxes(mailboxes);
+        }
     }
     let mut request = json!({
         "FromEmailAddress": encoded_mailbox(&mail.from),
-        "Destination": { "ToAddresses": [encoded_mailbox(&mail.to)] },
+        "Destination": destination,
         "Content": { "Simple": simple },
         "EmailTags": email_tags(mail),
     });
-    if let Some(reply_to) = mail.reply_to.as_ref().map(encoded_mailbox) {
-        request["ReplyToAddresses"] = json!([reply_to]);
+    if !mail.reply_to.is_empty() {
+        request["ReplyToAddresses"] = encoded_mailboxes(&mail.reply_to);
     }
     request
+}
+
+/// A file. Without an encoding SES would write the bytes as 7-bit text.
+fn attachment(nth: usize, file: &MailAttachment) -> Value {
+    let mut attachment = json!({
+        "RawContent": placeholder(nth),
+        "FileName": file.filename,
+        "ContentType": file.content_type,
+        "ContentDisposition": file.disposition().to_ascii_uppercase(),
+        "ContentTransferEncoding": "BASE64",
+    });
+    if let Some(id) = &file.content_id {
+        attachment["ContentId"] = json!(id);
+    }
+    attachment
+}
+
+fn encoded_mailboxes(mailboxes: &[Mailbox]) -> Value {
+    mailboxes.iter().map(encoded_mailbox).collect()
 }
 
 /// A mailbox in ASCII, without its name if SES would refuse it for its length.
@@ -274,11 +344,11 @@ fn encoded_mailbox(mailbox: &Mailbox) -> String {
 }
 
 fn email_tags(mail: &OutgoingMail) -> Vec<Value> {
-    let ids = mail.correlation().map(|(name, id)| (name.to_owned(), id));
+    let ids = mail.correlation().into_iter();
+    let ids = ids.map(|(name, id)| (name.to_owned(), id));
     let tags = mail.tags.iter().enumerate();
     let tags = tags.map(|(index, tag)| (format!("waypost_tag_{index}"), tag_value(tag)));
-    ids.into_iter()
-        .chain(tags.filter(|(_, value)| !value.is_empty()))
+    ids.chain(tags.filter(|(_, value)| !value.is_empty()))
         .map(|(name, value)| json!({ "Name": name, "Value": value }))
         .collect()
 }

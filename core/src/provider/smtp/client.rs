@@ -5,8 +5,8 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustls_platform_verifier::Verifier;
@@ -18,7 +18,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
 use super::super::mail::OutgoingMail;
 use super::super::outcome::{AccountTrouble, CredentialCheck, SendOutcome, clean};
-use super::super::transport::TransportSettings;
+use super::super::transport::{SendReply, TransportSettings};
 use super::account::SmtpAccount;
 use super::connection::{Connection, SessionSetup, SmtpError};
 use super::dial::{DialError, dial};
@@ -26,6 +26,7 @@ use super::mime_message::{MimeMessage, write_message};
 use super::pool::{AccountConnections, ConnectionPool};
 use super::refusal::{read_refusal, read_refusal_of_mail};
 use super::reply::{Reply, Stage};
+use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::fault::Fault;
 use crate::provider::smtp::settings::SmtpSettings;
@@ -39,6 +40,17 @@ const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The outcome of a send, and the code of the server's reply if one came.
 type SmtpResult = (SendOutcome, Option<u16>);
+
+/// The recipients whose RCPT the server refused for good, while it took others.
+type RefusedRecipients = Vec<(AddressHash, SendOutcome)>;
+
+/// What is known of a transaction while it runs.
+#[derive(Default)]
+struct Progress {
+    /// Whether the server may have the mail.
+    content_sent: AtomicBool,
+    refused: Mutex<RefusedRecipients>,
+}
 
 /// Connects to mail servers. Cheap to clone; clones share the connections.
 #[derive(Clone)]
@@ -121,10 +133,10 @@ impl SmtpClient {
         account: &SmtpAccount,
         mail: &OutgoingMail,
         now: Timestamp,
-    ) -> SmtpResult {
+    ) -> SendReply {
         let message = match write_message(mail, now) {
             Ok(message) => message,
-            Err(refusal) => return (refusal.into(), None),
+            Err(refusal) => return SendReply::of((refusal.into(), None)),
         };
         let end = Instant::now() + self.call_timeout;
         let connections = self.pool.for_account(account);
@@ -135,13 +147,23 @@ impl SmtpClient {
                 retry_after: Some(BUSY_RETRY_AFTER),
                 reason: "all connections to the server are busy".to_owned(),
             };
-            return (outcome, None);
+            return SendReply::of((outcome, None));
         };
-        let content_sent = AtomicBool::new(false);
-        let delivered = self.deliver(account, &connections, &message, &content_sent);
-        match timeout_at(end, delivered).await {
+        let progress = Progress::default();
+        let delivered = self.deliver(account, &connections, &message, &progress);
+        let (outcome, status_code) = match timeout_at(end, delivered).await {
             Ok(sent) => sent,
-            Err(_) => broken(TIMED_OUT, &content_sent),
+            Err(_) => broken(TIMED_OUT, &progress.content_sent),
+        };
+        let mut refused = progress.refused.into_inner().unwrap_or_default();
+        // If the mail was refused later, the refusal is about all its recipients.
+        if !matches!(outcome, SendOutcome::Accepted { .. }) && refused.len() < message.to.len() {
+            refused.clear();
+        }
+        SendReply {
+            outcome,
+            refused,
+            status_code,
         }
     }
 
@@ -150,10 +172,11 @@ impl SmtpClient {
         account: &SmtpAccount,
         connections: &AccountConnections,
         message: &MimeMessage,
-        content_sent: &AtomicBool,
+        progress: &Progress,
     ) -> SmtpResult {
+        let content_sent = &progress.content_sent;
         if let Some(mut connection) = connections.take() {
-            let result = transact(&mut connection, message, content_sent).await;
+            let result = transact(&mut connection, message, progress).await;
             // The server may have closed the idle connection. A new one shows whether
             // there is another cause.
             if !is_stale(&result) || content_sent.load(Ordering::Relaxed) {
@@ -162,7 +185,7 @@ impl SmtpClient {
         }
         match self.open(account).await {
             Ok(mut connection) => {
-                let result = transact(&mut connection, message, content_sent).await;
+                let result = transact(&mut connection, message, progress).await;
                 finish(connections, connection, result, message, content_sent)
             }
             Err(OpenError::Forbidden) => broken("the server has no public address", content_sent),
@@ -198,7 +221,7 @@ const TIMED_OUT: &str = "the server did not answer in time";
 async fn transact(
     connection: &mut Connection,
     message: &MimeMessage,
-    content_sent: &AtomicBool,
+    progress: &Progress,
 ) -> Result<Reply, SmtpError> {
     if connection.needs_reset {
         connection
@@ -208,24 +231,59 @@ async fn transact(
     connection.needs_reset = true;
     let mut mail = format!("MAIL FROM:<{}>", message.from.as_str());
     if connection.supports_size() {
-        mail.push_str(&format!(" SIZE={}", message.content.size));
+        mail.push_str(&format!(" SIZE={}", message.size()));
     }
     connection.exchange(Stage::Sender, Some(&mail), 250).await?;
-    let recipient = format!("RCPT TO:<{}>", message.to.as_str());
-    connection
-        .exchange(Stage::Recipient, Some(&recipient), 250)
-        .await?;
+    name_recipients(connection, message, progress).await?;
     connection
         .exchange(Stage::Content, Some("DATA"), 354)
         .await?;
-    connection.write(message.content.as_bytes()).await?;
+    for segment in &message.segments {
+        for block in segment.blocks() {
+            connection.write(&block).await?;
+        }
+    }
     connection.flush().await?;
-    content_sent.store(true, Ordering::Relaxed);
+    progress.content_sent.store(true, Ordering::Relaxed);
     connection.write(b".\r\n").await?;
     connection.flush().await?;
     let reply = connection.read_reply().await?;
     connection.needs_reset = false;
     Ok(reply)
+}
+
+/// Sends RCPT for each recipient. One that is refused for good does not stop the others; a
+/// refusal for now stops all, so that the mail is tried again as one.
+async fn name_recipients(
+    connection: &mut Connection,
+    message: &MimeMessage,
+    progress: &Progress,
+) -> Result<(), SmtpError> {
+    let mut refused = RefusedRecipients::new();
+    for to in &message.to {
+        let command = format!("RCPT TO:<{}>", to.as_str());
+        let named = connection.exchange(Stage::Recipient, Some(&command), 250);
+        let (stage, reply) = match named.await {
+            Ok(_) => continue,
+            Err(SmtpError::Refused { stage, reply }) => (stage, reply),
+            Err(error @ (SmtpError::Broken { .. } | SmtpError::Lacks { .. })) => return Err(error),
+        };
+        let outcome = read_refusal(stage, &reply);
+        let is_final = matches!(outcome, SendOutcome::Rejected { .. });
+        refused.push((to.hash(), outcome));
+        if !is_final || refused.len() == message.to.len() {
+            set_refused(progress, if is_final { refused } else { Vec::new() });
+            return Err(SmtpError::Refused { stage, reply });
+        }
+    }
+    set_refused(progress, refused);
+    Ok(())
+}
+
+fn set_refused(progress: &Progress, refused: RefusedRecipients) {
+    if let Ok(mut known) = progress.refused.lock() {
+        *known = refused;
+    }
 }
 
 /// Whether a pooled connection turned out to be closed: it broke, or the server answered
@@ -269,7 +327,10 @@ fn finish(
             (SendOutcome::Unknown { reason }, Some(reply.code))
         }
         Ok(reply) => {
-            let outcome = read_refusal_of_mail(&reply, message.from.as_str(), message.to.as_str());
+            let outcome = match message.to.as_slice() {
+                [to] => read_refusal_of_mail(&reply, message.from.as_str(), to.as_str()),
+                _ => read_refusal(Stage::Content, &reply),
+            };
             (outcome, Some(reply.code))
         }
         Err(error) => read_error(error, content_sent),

@@ -3,21 +3,34 @@
 
 use lettre::message::{MultiPart, SinglePart};
 
-use super::super::mail::{OutgoingMail, Unsendable};
-use super::wire::Content;
-use crate::address::EmailAddress;
+use super::super::mail::{OutgoingMail, Unsendable, header_value};
+use super::parts::MimeParts;
+use super::wire::Segment;
+use crate::address::{EmailAddress, Mailbox};
 use crate::clock::Timestamp;
 use crate::text::header;
 
 /// A message and its envelope.
 pub(super) struct MimeMessage {
     pub(super) from: EmailAddress,
-    pub(super) to: EmailAddress,
+    /// All recipients, those of Bcc too: no header names those.
+    pub(super) to: Vec<EmailAddress>,
     /// The Message-ID, in angle brackets. The same for every attempt: a mail client may
     /// hide a duplicate that was sent because a reply was lost.
     pub(super) message_id: String,
-    pub(super) content: Content,
+    /// Files are encoded while they are written, so no copy of them is made.
+    pub(super) segments: Vec<Segment>,
 }
+
+impl MimeMessage {
+    /// The size in bytes (RFC 1870, 6.1).
+    pub(super) fn size(&self) -> usize {
+        self.segments.iter().map(Segment::size).sum()
+    }
+}
+
+/// The longest line of a header, without its line break (RFC 5322, 2.1.1).
+const LINE_BYTES_MAX: usize = 998;
 
 /// Writes the message. It carries a Message-ID and no other id of ours: SMTP accounts have
 /// no events that would return them.
@@ -29,24 +42,25 @@ pub(super) fn write_message(
     now: Timestamp,
 ) -> Result<MimeMessage, Unsendable> {
     mail.require_sendable()?;
-    let message_id = format!(
-        "<{}.{}@{}>",
-        mail.message_id,
-        mail.recipient,
-        mail.from.address().domain()
-    );
-    let mut lines = headers(mail, &message_id, now).into_bytes();
-    lines.extend_from_slice(&bodies(mail));
-    if !lines.ends_with(b"\r\n") {
-        lines.extend_from_slice(b"\r\n");
-    }
-    let content = Content::of(&lines)
+    let (id, domain) = (mail.message_id, mail.from.address().domain());
+    let message_id = match mail.recipient {
+        Some(recipient) => format!("<{id}.{recipient}@{domain}>"),
+        None => format!("<{id}@{domain}>"),
+    };
+    let mut parts = MimeParts::new(mail.attempt_id);
+    parts.write(headers(mail, &message_id, now).as_bytes());
+    parts
+        .write_mail(&bodies(mail), mail)
         .map_err(|what| Unsendable::message(format!("the mail cannot be written: {what}")))?;
+    let segments = parts
+        .finish()
+        .map_err(|what| Unsendable::message(format!("the mail cannot be written: {what}")))?;
+    let to = mail.recipients().map(|mailbox| mailbox.address().clone());
     Ok(MimeMessage {
         from: mail.from.address().clone(),
-        to: mail.to.address().clone(),
+        to: to.collect(),
         message_id,
-        content,
+        segments,
     })
 }
 
@@ -57,25 +71,60 @@ fn headers(mail: &OutgoingMail, message_id: &str, now: Timestamp) -> String {
         format!("Date: {}", now.to_rfc2822()),
     ];
     let parties = [
-        ("From", Some(&mail.from)),
-        ("To", Some(&mail.to)),
-        ("Reply-To", mail.reply_to.as_ref()),
+        ("From", std::slice::from_ref(&mail.from)),
+        ("To", &mail.to),
+        ("Cc", &mail.cc),
+        ("Reply-To", &mail.reply_to),
     ];
-    for (name, party) in parties {
-        if let Some(party) = party {
-            let column = name.len() + ": ".len();
-            let value = header::mailbox(party.name(), party.address().as_str(), column);
-            lines.push(format!("{name}: {value}"));
-        }
-    }
+    let given = parties
+        .into_iter()
+        .filter(|(_, parties)| !parties.is_empty());
+    lines.extend(given.map(|(name, parties)| mailboxes(name, parties)));
     let subject = header::unstructured(&mail.subject, "Subject: ".len());
     lines.push(format!("Subject: {subject}"));
-    // These are checked to be ASCII on one line. They are not folded or encoded, since some
-    // mail clients do not understand a folded or encoded List-Unsubscribe.
     let further = mail.headers.iter();
-    lines.extend(further.map(|(name, value)| format!("{name}: {value}")));
+    lines.extend(further.map(|(name, value)| extra_header(name, value)));
     lines.push("MIME-Version: 1.0\r\n".to_owned());
     lines.join("\r\n")
+}
+
+/// A header with one mailbox a line.
+fn mailboxes(name: &str, mailboxes: &[Mailbox]) -> String {
+    let mut line = format!("{name}: ");
+    for (nth, mailbox) in mailboxes.iter().enumerate() {
+        if nth > 0 {
+            line.push_str(",\r\n ");
+        }
+        let column = if nth == 0 { name.len() + ": ".len() } else { 1 };
+        line.push_str(&header::mailbox(
+            mailbox.name(),
+            mailbox.address().as_str(),
+            column,
+        ));
+    }
+    line
+}
+
+/// An extra header. A value in ASCII stays as it is and on one line, if it fits: some mail
+/// programs do not understand a folded or encoded List-Unsubscribe.
+fn extra_header(name: &str, value: &str) -> String {
+    if !value.is_ascii() {
+        let value = header::unstructured(value, name.len() + ": ".len());
+        return format!("{name}: {value}");
+    }
+    let mut header = format!("{name}: ");
+    let mut line = header.len();
+    for word in header_value(value).split_inclusive(' ') {
+        // A fold comes before a space, so the space stays; a line of spaces alone is none.
+        if line + word.len() > LINE_BYTES_MAX && header.ends_with(' ') && word.len() > 1 {
+            header.pop();
+            header.push_str("\r\n ");
+            line = 1;
+        }
+        header.push_str(word);
+        line += word.len();
+    }
+    header
 }
 
 /// The bodies with their headers, plain text before HTML.
@@ -117,11 +166,13 @@ mod tests {
     fn mail() -> OutgoingMail {
         OutgoingMail {
             message_id: Uuid::from_u128(1).into(),
-            recipient: 7,
+            recipient: Some(7),
             attempt_id: Uuid::from_u128(2).into(),
             from: Mailbox::parse("\"Müller, Zoë\" <zoe@example.com>").unwrap(),
-            to: Mailbox::parse("ada@example.org").unwrap(),
-            reply_to: None,
+            to: vec![Mailbox::parse("ada@example.org").unwrap()],
+            cc: Vec::new(),
+            bcc: Vec::new(),
+            reply_to: Vec::new(),
             subject: "Grüße 📬".to_owned(),
             html: Some("x".repeat(5_000)),
             text: Some(".\n..\nGrüße\rend".to_owned()),
@@ -130,12 +181,23 @@ mod tests {
                 "List-Unsubscribe".to_owned(),
                 format!("<https://example.com/{}>", "a".repeat(900)),
             )],
+            attachments: Vec::new(),
         }
+    }
+
+    fn text(message: &MimeMessage) -> String {
+        let mut bytes = Vec::new();
+        for segment in &message.segments {
+            segment
+                .blocks()
+                .for_each(|block| bytes.extend_from_slice(&block));
+        }
+        String::from_utf8(bytes).unwrap()
     }
 
     fn lines(mail: &OutgoingMail) -> Vec<String> {
         let message = write_message(mail, Clock::system().now()).unwrap();
-        let text = String::from_utf8(message.content.as_bytes().to_vec()).unwrap();
+        let text = text(&message);
         let text = text.strip_suffix("\r\n").unwrap();
         text.split("\r\n").map(str::to_owned).collect()
     }
@@ -170,7 +232,7 @@ mod tests {
                     ..mail()
                 };
                 let message = write_message(&mail, Clock::system().now()).unwrap();
-                let text = String::from_utf8(message.content.as_bytes().to_vec()).unwrap();
+                let text = text(&message);
                 let (_, body) = text.split_once("\r\n\r\n").unwrap();
                 assert_eq!(body, end, "{given:?}");
             }
@@ -277,7 +339,7 @@ mod tests {
                 ..mail()
             };
             if let Ok(message) = write_message(&mail, Clock::system().now()) {
-                assert!(!message.content.as_bytes().contains(&0), "{body:?}");
+                assert!(!text(&message).contains('\0'), "{body:?}");
             }
         }
     }

@@ -3,7 +3,7 @@
 //! instead of the HTTP client.
 //!
 //! An [`SmtpAccount`] holds the server and the login; `mime_message` writes the message
-//! (RFC 5322; its bodies by lettre), and `wire` refuses content that servers would read
+//! (RFC 5322; its bodies by lettre), with its files as `parts`, and `wire` refuses content that servers would read
 //! differently; a `connection` is one session after its greeting, TLS and login; `dial`
 //! decides which addresses may be connected to; `reply` is a server's reply, and `refusal`
 //! its meaning; `pool` keeps connections; the `client` decides what a broken session
@@ -26,6 +26,7 @@ pub(super) mod client;
 mod connection;
 mod dial;
 mod mime_message;
+mod parts;
 mod pool;
 mod refusal;
 mod reply;
@@ -34,6 +35,7 @@ mod wire;
 
 use super::call::{CallStep, ProviderCall, ProviderReply};
 use super::domain::DomainList;
+use super::limits::{FileLimits, HeaderLimits, MailLimits};
 use super::mail::{OutgoingMail, Unsendable};
 use super::outcome::{CredentialCheck, SendOutcome};
 use super::{AccountAccess, Adapter};
@@ -48,6 +50,16 @@ pub(super) const CONNECTIONS_MAX: u32 = 16;
 /// other calls to [`client::SmtpClient`] before it would use this.
 pub(super) struct Smtp;
 
+/// RFC 5321, 4.5.3.1.8: every server takes 100 recipients. Sizes differ from server to
+/// server; the server is told the size with MAIL and refuses it there (RFC 1870).
+const LIMITS: MailLimits = MailLimits {
+    recipients_max: 100,
+    mail_bytes_max: None,
+    body_bytes_max: None,
+    headers: HeaderLimits::NONE,
+    files: FileLimits::NONE,
+};
+
 const NOT_HTTP: &str = "SMTP has no HTTP API";
 
 impl Adapter for Smtp {
@@ -61,6 +73,10 @@ impl Adapter for Smtp {
         CallStep::Done(DomainList::NotVisible {
             reason: "a mail server cannot list the domains that it sends for".to_owned(),
         })
+    }
+
+    fn limits(&self) -> &'static MailLimits {
+        &LIMITS
     }
 
     fn send(

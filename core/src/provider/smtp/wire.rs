@@ -1,7 +1,61 @@
 //! The content of a mail as it is written after DATA. Pure.
 
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+
 /// The longest line, without CR LF (RFC 5322, 2.1.1).
 const LINE_BYTES_MAX: usize = 998;
+
+/// The bytes of a file on one line: 76 characters (RFC 2045, 6.8).
+const FILE_LINE_BYTES: usize = 57;
+/// The lines of a file that are encoded at once.
+const FILE_BLOCK_LINES: usize = 256;
+
+/// A part of the content.
+pub(super) enum Segment {
+    Lines(Content),
+    /// A file in base64, without a line break at its end. No line of it begins with a dot.
+    File(Bytes),
+}
+
+impl Segment {
+    /// The bytes to write, in blocks.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
+        let (lines, file) = match self {
+            Self::Lines(content) => (Some(Cow::Borrowed(content.as_bytes())), &[][..]),
+            Self::File(content) => (None, content.as_ref()),
+        };
+        let blocks = file.chunks(FILE_LINE_BYTES * FILE_BLOCK_LINES).enumerate();
+        let blocks = blocks.map(|(nth, block)| Cow::Owned(encoded(block, nth == 0)));
+        lines.into_iter().chain(blocks)
+    }
+
+    /// The size without the added dots.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Lines(content) => content.size,
+            Self::File(content) => {
+                let breaks = content.len().div_ceil(FILE_LINE_BYTES).saturating_sub(1);
+                content.len().div_ceil(3) * 4 + breaks * 2
+            }
+        }
+    }
+}
+
+/// A block of a file, with a line break before each line except the file's first.
+fn encoded(block: &[u8], is_first: bool) -> Vec<u8> {
+    let mut text = String::with_capacity(block.len() / FILE_LINE_BYTES * 78 + 80);
+    for (nth, line) in block.chunks(FILE_LINE_BYTES).enumerate() {
+        if nth > 0 || !is_first {
+            text.push_str("\r\n");
+        }
+        STANDARD.encode_string(line, &mut text);
+    }
+    text.into_bytes()
+}
 
 /// A content that every server splits into the same lines: each line ends in CR LF, neither
 /// character occurs alone, and there is no NUL (RFC 5321, 2.3.8 and 4.5.2). A server that

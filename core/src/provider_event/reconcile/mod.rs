@@ -25,7 +25,7 @@ use tracing::{debug, info};
 
 pub use schedule::LookupSchedule;
 pub use store::DueLookup;
-use store::LookupLease;
+use store::{LookupLease, MailedAttempts};
 pub use throttle::LookupThrottle;
 
 use super::record::{EventBatch, EventRecorder, EventSource, RecordRefusal};
@@ -35,6 +35,7 @@ use crate::clock::{Timestamp, delta};
 use crate::crypto::seal::Sealed;
 use crate::db::OrFault;
 use crate::fault::Fault;
+use crate::ids::SendAttemptId;
 use crate::provider::credentials::Credentials;
 use crate::provider::event::{EventIds, ProviderEvent, ProviderEventKind};
 use crate::provider::kind::ProviderType;
@@ -120,13 +121,13 @@ impl Reconciler {
             Ok(opened) => opened,
             Err(AccountRefusal::Fault(fault)) => return Err(fault),
             // The account is gone; no other account knows the message.
-            Err(_) => return self.delete(due).await,
+            Err(_) => return self.delete(due, &[due.attempt_id]).await,
         };
-        let Some(recipient) = self.find_recipient(due).await? else {
-            return self.delete(due).await;
+        let Some((mailed, recipient)) = self.find_mailed(due).await? else {
+            return self.delete(due, &[due.attempt_id]).await;
         };
         let query = MessageQuery {
-            attempt_id: due.attempt_id,
+            attempt_id: mailed.ids.first().copied().unwrap_or(due.attempt_id),
             started_at: due.started_at,
             recipient,
         };
@@ -135,9 +136,9 @@ impl Reconciler {
             LookupResult::Taken {
                 provider_message_id,
             } => {
-                self.record(due, &account, provider_message_id.clone())
+                self.record(due, &mailed, &account, provider_message_id.as_deref())
                     .await?;
-                true
+                return self.delete(due, &mailed.ids).await;
             }
             LookupResult::NotFound => due.is_last,
             LookupResult::Throttled {
@@ -160,7 +161,7 @@ impl Reconciler {
             }
         };
         match (is_finished, result) {
-            (true, _) => self.delete(due).await,
+            (true, _) => self.delete(due, &[due.attempt_id]).await,
             (false, LookupResult::Throttled { retry_after, .. }) => {
                 self.postpone(due, throttle::throttled_pause(retry_after))
                     .await
@@ -189,32 +190,37 @@ impl Reconciler {
         }
     }
 
-    /// The recipient's address; `None` if the recipient is gone.
-    async fn find_recipient(&self, due: &DueLookup) -> Result<Option<EmailAddress>, Fault> {
+    /// The attempts of the mail, and the address of its first recipient; `None` if that
+    /// recipient is gone.
+    async fn find_mailed(
+        &self,
+        due: &DueLookup,
+    ) -> Result<Option<(MailedAttempts, EmailAddress)>, Fault> {
         let pool = &self.accounts.pool;
         let mut connection = pool.acquire().await.or_fault("find a recipient")?;
-        let Some(sealed) = store::find_recipient(&mut connection, due).await? else {
+        let Some(mailed) = store::find_mailed(&mut connection, due).await? else {
             return Ok(None);
         };
         drop(connection);
         let (kind, row) = (Sealed::Recipient, due.message_id.0);
-        let opened = self
-            .accounts
-            .sealer
-            .open(due.organization_id, kind, row, &sealed)?;
+        let opened =
+            self.accounts
+                .sealer
+                .open(due.organization_id, kind, row, &mailed.address_sealed)?;
         let doing = "read a recipient's address";
         let text = String::from_utf8(opened)
             .map_err(|error| Fault::internal(doing, error.utf8_error()))?;
         let mailbox = Mailbox::parse(&text).map_err(|error| Fault::internal(doing, error))?;
-        Ok(Some(mailbox.address().clone()))
+        Ok(Some((mailed, mailbox.address().clone())))
     }
 
-    /// Records the attempt as if the provider had reported that it accepted the message.
+    /// Records the attempts as if the provider had reported that it accepted the message.
     async fn record(
         &self,
         due: &DueLookup,
+        mailed: &MailedAttempts,
         account: &ProviderAccount,
-        provider_message_id: Option<String>,
+        provider_message_id: Option<&str>,
     ) -> Result<(), Fault> {
         let source = EventSource {
             organization_id: due.organization_id,
@@ -222,9 +228,18 @@ impl Reconciler {
             provider_type: account.provider_type,
             first_verified_with: None,
         };
-        let event = event(due, provider_message_id, self.accounts.clock.now());
+        let now = self.accounts.clock.now();
+        let attempts = mailed.ids.iter().zip(&mailed.positions);
+        let events = attempts.map(|(attempt_id, position)| {
+            let ids = EventIds {
+                message_id: due.message_id,
+                position: Some(*position),
+                attempt_id: *attempt_id,
+            };
+            event(ids, provider_message_id, now)
+        });
         let batch = EventBatch {
-            events: vec![event],
+            events: events.collect(),
             unreadable: 0,
             guard: None,
         };
@@ -247,10 +262,10 @@ impl Reconciler {
         }
     }
 
-    async fn delete(&self, due: &DueLookup) -> Result<(), Fault> {
+    async fn delete(&self, due: &DueLookup, attempts: &[SendAttemptId]) -> Result<(), Fault> {
         let pool = &self.accounts.pool;
         let mut connection = pool.acquire().await.or_fault("delete an unknown attempt")?;
-        store::delete(&mut connection, due).await
+        store::delete(&mut connection, due, attempts).await
     }
 
     async fn postpone(&self, due: &DueLookup, wait: Duration) -> Result<(), Fault> {
@@ -262,18 +277,14 @@ impl Reconciler {
 }
 
 /// The event of a successful lookup. Its id is the same for every lookup of the attempt.
-fn event(due: &DueLookup, provider_message_id: Option<String>, now: Timestamp) -> ProviderEvent {
+fn event(ids: EventIds, provider_message_id: Option<&str>, now: Timestamp) -> ProviderEvent {
     let raw = serde_json::json!({ "lookUp": { "providerMessageId": provider_message_id } });
     ProviderEvent {
-        id: format!("look-up:{}", due.attempt_id),
+        id: format!("look-up:{}", ids.attempt_id),
         kind: ProviderEventKind::Sent,
         occurred_at: now,
-        ids: Some(EventIds {
-            message_id: due.message_id,
-            position: due.position,
-            attempt_id: due.attempt_id,
-        }),
-        provider_message_id,
+        ids: Some(ids),
+        provider_message_id: provider_message_id.map(str::to_owned),
         recipient: None,
         details: serde_json::Map::new(),
         raw: raw.to_string().into_bytes(),

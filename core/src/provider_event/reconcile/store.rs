@@ -1,7 +1,7 @@
 //! Attempts of unknown outcome in Postgres. There are few of them, and concurrent
 //! statements skip locked rows.
 
-use sqlx::{PgConnection, query, query_as, query_scalar};
+use sqlx::{PgConnection, query, query_as};
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
@@ -16,7 +16,6 @@ pub struct DueLookup {
     pub message_id: MessageId,
     pub attempt_id: SendAttemptId,
     pub organization_id: OrganizationId,
-    pub position: i32,
     pub provider_account_id: ProviderAccountId,
     pub started_at: Timestamp,
     /// Whether this is the last lookup within the wait.
@@ -83,7 +82,7 @@ pub(super) async fn lease(
            FROM chosen
            WHERE u.message_id = chosen.message_id AND u.attempt_id = chosen.attempt_id
            RETURNING u.message_id AS "message_id: MessageId", u.attempt_id AS "attempt_id: SendAttemptId",
-                     u.organization_id AS "organization_id: OrganizationId", u.position,
+                     u.organization_id AS "organization_id: OrganizationId",
                      u.provider_account_id AS "provider_account_id: ProviderAccountId", u.started_at,
                      NOT EXISTS (
                          SELECT
@@ -154,32 +153,57 @@ pub(super) async fn delete_finished(
     Ok(done.rows_affected())
 }
 
-/// The sealed mailbox of an attempt's recipient.
-pub(super) async fn find_recipient(
+/// The attempts of one mail: one, or those of all recipients of a shared mail.
+pub(super) struct MailedAttempts {
+    /// By position. The id of the first travelled with the mail.
+    pub(super) ids: Vec<SendAttemptId>,
+    /// The positions of their recipients.
+    pub(super) positions: Vec<i32>,
+    /// The sealed mailbox of the first recipient.
+    pub(super) address_sealed: Vec<u8>,
+}
+
+/// The attempts of the mail of an attempt. `None` if the first recipient is gone.
+pub(super) async fn find_mailed(
     connection: &mut PgConnection,
     due: &DueLookup,
-) -> Result<Option<Vec<u8>>, Fault> {
-    query_scalar!(
-        "SELECT address_sealed
-         FROM recipients
-         WHERE organization_id = $1 AND message_id = $2 AND position = $3",
+) -> Result<Option<MailedAttempts>, Fault> {
+    query_as!(
+        MailedAttempts,
+        r#"WITH mailed AS (
+               SELECT s.id, s.position
+               FROM send_attempts own
+               JOIN messages m ON m.id = own.message_id
+               JOIN send_attempts s ON s.message_id = own.message_id
+                   AND (s.id = own.id OR m.is_shared AND s.started_at = own.started_at)
+               WHERE own.organization_id = $1 AND own.message_id = $2 AND own.id = $3
+           )
+           SELECT ARRAY(SELECT id FROM mailed ORDER BY position) AS "ids!: Vec<SendAttemptId>",
+                  ARRAY(SELECT position FROM mailed ORDER BY position) AS "positions!",
+                  r.address_sealed
+           FROM recipients r
+           WHERE r.message_id = $2 AND r.position = (SELECT min(position) FROM mailed)"#,
         due.organization_id.0,
         due.message_id.0,
-        due.position,
+        due.attempt_id.0,
     )
     .fetch_optional(connection)
     .await
     .or_fault("find a recipient")
 }
 
-/// Deletes an attempt.
-pub(super) async fn delete(connection: &mut PgConnection, due: &DueLookup) -> Result<(), Fault> {
+/// Deletes attempts of a message.
+pub(super) async fn delete(
+    connection: &mut PgConnection,
+    due: &DueLookup,
+    attempts: &[SendAttemptId],
+) -> Result<(), Fault> {
     query!(
         "DELETE FROM unknown_attempts
-         WHERE organization_id = $1 AND message_id = $2 AND attempt_id = $3",
+         WHERE organization_id = $1 AND message_id = $2 AND attempt_id = ANY($3)",
         due.organization_id.0,
         due.message_id.0,
-        due.attempt_id.0,
+        &attempts.iter().map(|id| id.0).collect::<Vec<_>>(),
     )
     .execute(connection)
     .await

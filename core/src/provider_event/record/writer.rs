@@ -8,7 +8,7 @@ use tracing::error;
 
 use super::apply::apply_events;
 use super::recipients::store as recipients_store;
-use super::recipients::{Addressee, FoundRecipient, MatchKey, RecipientKey};
+use super::recipients::{Addressee, FoundRecipient, MatchKey, NamedRecipient, RecipientKey};
 use super::source::store as source_store;
 use super::store::{self, EventHash, NewProviderEvent};
 use super::{DOING, EventSource, RecordCounts, Request};
@@ -177,7 +177,11 @@ impl EventWriter {
             let source = &part.request.source;
             match (event.ids, &event.provider_message_id) {
                 (Some(ids), _) => {
-                    named.push((source.organization_id, ids));
+                    named.push(NamedRecipient {
+                        organization_id: source.organization_id,
+                        ids,
+                        address_hash: event.recipient.as_ref().map(EmailAddress::hash),
+                    });
                     named_at.push(nth);
                 }
                 (None, Some(provider_message_id)) => match_keys.push(MatchKey {

@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::ids::{
     EventId, MessageId, OrganizationId, WebhookAttemptId, WebhookDeliveryId, WebhookEndpointId,
 };
-use crate::page::{Page, PageRequest};
+use crate::page::{Page, PageRequest, Place};
 use crate::webhook::replay::ReplayStep;
 use crate::webhook::status::DeliveryStatus;
 
@@ -44,8 +44,7 @@ pub(super) async fn list(
     let total = u64::try_from(total).unwrap_or_default();
     // Postgres walks over all rows before a page; skip that for a page behind the end.
     if page.is_past_end(total) {
-        let rows = Vec::new();
-        return Ok(Page { rows, total });
+        return Ok(Page::empty(total));
     }
     // One of the two branches has rows; each uses its own index.
     let rows = query_as!(
@@ -62,13 +61,14 @@ pub(super) async fn list(
                (SELECT *
                 FROM webhook_deliveries
                 WHERE organization_id = $1 AND webhook_endpoint_id = $2
-                  AND $3::webhook_delivery_status IS NULL
+                  AND $3::webhook_delivery_status IS NULL AND ($6::uuid IS NULL OR id < $6)
                 ORDER BY id DESC
                 LIMIT $4::bigint + $5::bigint)
                UNION ALL
                (SELECT *
                 FROM webhook_deliveries
                 WHERE organization_id = $1 AND webhook_endpoint_id = $2 AND status = $3
+                  AND ($6 IS NULL OR id < $6)
                 ORDER BY id DESC
                 LIMIT $4::bigint + $5::bigint)
                ORDER BY id DESC
@@ -78,16 +78,17 @@ pub(super) async fn list(
         organization_id.0,
         endpoint_id.0,
         status as Option<DeliveryStatus>,
-        i64::from(page.limit()),
+        page.rows(),
         page.offset(),
+        page.place().map(|place| place.id),
     )
     .fetch_all(connection)
     .await
     .or_fault("list webhook deliveries")?;
-    Ok(Page {
-        rows: rows.into_iter().map(Delivery::from).collect(),
-        total,
-    })
+    let rows = rows.into_iter().map(Delivery::from).collect();
+    Ok(Page::of(rows, page, total, |last: &Delivery| {
+        Place::of_id(last.id.0)
+    }))
 }
 
 /// One delivery, without its attempts.

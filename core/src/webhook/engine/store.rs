@@ -166,7 +166,9 @@ pub async fn list_due(
         DueRow,
         r#"SELECT d.id, d.attempts, d.next_attempt_at AS "due_at!", d.message_id, d.event_id,
                   d.event_type AS "event_type: EventType", e.occurred_at AS "occurred_at?", e.data, m.from_address AS "from_address?",
-                  m.subject AS "subject?", m.tags AS "tags?", m.metadata, r.address_sealed AS "address_sealed?",
+                  coalesce(c.subject, m.subject) AS "subject?", m.tags AS "tags?",
+                  CASE WHEN c.metadata IS NULL THEN m.metadata ELSE coalesce(m.metadata, '{}') || c.metadata
+                  END AS metadata, r.address_sealed AS "address_sealed?",
                   p.provider_type AS "provider_type?: ProviderType"
            FROM (
                SELECT id, attempts, next_attempt_at, message_id, event_id, event_type, position
@@ -193,6 +195,12 @@ pub async fn list_due(
                WHERE message_id = d.message_id AND position = d.position
                LIMIT 1
            ) r ON true
+           LEFT JOIN LATERAL (
+               SELECT subject, metadata
+               FROM recipient_contents
+               WHERE message_id = d.message_id AND position = d.position
+               LIMIT 1
+           ) c ON true
            LEFT JOIN LATERAL (
                SELECT provider_type
                FROM provider_account_types

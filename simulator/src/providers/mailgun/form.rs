@@ -42,12 +42,10 @@ impl Form {
             let data = field.bytes().await.map_err(broken)?;
             match (name.as_str(), filename) {
                 ("attachment" | "inline", Some(filename)) => {
-                    form.attachments.push(CapturedAttachment {
-                        content_id: (name == "inline").then(|| filename.clone()),
-                        filename,
-                        content_type: content_type.unwrap_or_default(),
-                        bytes: data.len(),
-                    });
+                    let content_id = (name == "inline").then(|| filename.clone());
+                    let kind = content_type.unwrap_or_default();
+                    let file = CapturedAttachment::new(filename, kind, content_id, data);
+                    form.attachments.push(file);
                 }
                 // A file without a name is ignored.
                 ("attachment" | "inline", None) => {}

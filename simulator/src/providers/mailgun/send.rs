@@ -12,7 +12,7 @@ use crate::capture::Accepted;
 use crate::credentials::CredentialKind;
 use crate::domains::is_verified;
 use crate::faults::AccountProblem;
-use crate::mail::{Body, Envelope, Recipient};
+use crate::mail::{Body, Envelope, Recipient, Visible, with_kinds};
 use crate::providers::{Provider, accept};
 use crate::recipients::{Decision, decide, is_rejected};
 use crate::reply::{self, Answer, Outcome};
@@ -94,24 +94,31 @@ fn split_recipients(
         scope: domain.to_owned(),
     });
     let kept = |name: &str| form.get(name).filter(|_| keep_bodies).map(str::to_owned);
-    let body = Arc::new(Body {
+    let mut body = Body {
         html: kept("html"),
         text: kept("text"),
         attachments: form.attachments.clone(),
         as_sent: None,
-    });
+    };
+    if !keep_bodies {
+        body = body.without_contents();
+    }
+    let body = Arc::new(body);
     let metadata: Vec<_> = form.prefixed("v:").map(owned).collect();
     // Recipient variables, even empty ones, split the message: no recipient sees another.
     let split = checked.variables.is_some() || checked.recipients().nth(1).is_none();
-    let to_json = checked.to.iter().chain(&checked.cc).cloned();
-    let visible: Option<Arc<[String]>> = (!split).then(|| to_json.collect());
+    let visible = (!split).then(|| {
+        Arc::new(Visible {
+            to: checked.to.clone(),
+            cc: checked.cc.clone(),
+        })
+    });
     let variables = checked.variables.unwrap_or_default();
-    let all = [checked.to, checked.cc, checked.bcc];
-    let everybody = all.into_iter().flatten();
-    everybody
-        .map(|to| Recipient {
+    with_kinds(checked.to, checked.cc, checked.bcc)
+        .map(|(kind, to)| Recipient {
             substitutions: variables_of(&variables, &to),
             to,
+            kind,
             visible: visible.clone(),
             envelope: Arc::clone(&envelope),
             body: Arc::clone(&body),

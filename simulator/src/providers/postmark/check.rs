@@ -9,6 +9,14 @@ use crate::domains::is_verified;
 
 const RECIPIENTS_MAX: usize = 50;
 const BODY_BYTES_MAX: usize = 5_000_000;
+/// The whole message, with its files in base64.
+const MESSAGE_BYTES_MAX: usize = 10_000_000;
+/// Postmark's page "What file types can I send as attachments".
+const REFUSED_TYPES: [&str; 31] = [
+    "vbs", "exe", "bin", "bat", "chm", "com", "cpl", "crt", "hlp", "hta", "inf", "ins", "isp",
+    "jse", "lnk", "mdb", "pcd", "pif", "reg", "scr", "sct", "shs", "vbe", "vba", "wsf", "wsh",
+    "wsl", "msc", "msi", "msp", "mst",
+];
 const TAG_CHARACTERS_MAX: usize = 1_000;
 const METADATA_FIELDS_MAX: usize = 10;
 const METADATA_NAME_CHARACTERS_MAX: usize = 20;
@@ -102,6 +110,22 @@ fn check_content(email: &Email) -> Result<(), Refusal> {
             let message = format!("Invalid attachment content: '{}'.", file.name);
             return Err(Refusal::invalid(message));
         }
+    }
+    for file in email.attachments.iter().flatten() {
+        let extension = file.name.rsplit_once('.').unwrap_or_default().1;
+        if REFUSED_TYPES.contains(&extension.to_ascii_lowercase().as_str()) {
+            let message = format!("The attachment '{}' has a forbidden file type.", file.name);
+            return Err(Refusal::new(411, message));
+        }
+    }
+    let files = email
+        .attachments
+        .iter()
+        .flatten()
+        .map(|file| file.content.len());
+    let texts = bodies.iter().flatten().map(|body| body.len());
+    if files.chain(texts).sum::<usize>() > MESSAGE_BYTES_MAX {
+        return Err(Refusal::invalid("The message is larger than 10 MB."));
     }
     for header in email.headers.iter().flatten() {
         let name_fits = |byte: u8| byte.is_ascii_graphic() && byte != b':';

@@ -16,7 +16,7 @@ use crate::capture::Accepted;
 use crate::clock;
 use crate::credentials::CredentialKind;
 use crate::faults::AccountProblem;
-use crate::mail::{Body, CapturedAttachment, Envelope, Recipient};
+use crate::mail::{Body, CapturedAttachment, Envelope, Recipient, Visible, with_kinds};
 use crate::providers::{Provider, finish, record};
 use crate::recipients::{AcceptedReply, Decision, decide, is_rejected};
 use crate::reply::{self, Answer, Outcome};
@@ -167,13 +167,11 @@ fn deliver(
 
 fn split_recipients(email: Email, recipients: Recipients, keep_bodies: bool) -> Vec<Recipient> {
     let attachments = email.attachments.into_iter().flatten();
-    let attachments = attachments.map(|file| CapturedAttachment {
-        filename: file.name,
-        content_type: file.content_type,
-        content_id: file.content_id,
-        bytes: STANDARD.decode(file.content).map_or(0, |data| data.len()),
+    let attachments = attachments.map(|file| {
+        let content = STANDARD.decode(file.content).unwrap_or_default();
+        CapturedAttachment::new(file.name, file.content_type, file.content_id, content)
     });
-    let body = Arc::new(Body {
+    let mut body = Body {
         attachments: attachments.collect(),
         html: email
             .html_body
@@ -182,7 +180,11 @@ fn split_recipients(email: Email, recipients: Recipients, keep_bodies: bool) -> 
             .text_body
             .filter(|text| keep_bodies && !text.is_empty()),
         as_sent: None,
-    });
+    };
+    if !keep_bodies {
+        body = body.without_contents();
+    }
+    let body = Arc::new(body);
     let headers = email.headers.into_iter().flatten();
     let envelope = Arc::new(Envelope {
         from: email.from,
@@ -199,17 +201,18 @@ fn split_recipients(email: Email, recipients: Recipients, keep_bodies: bool) -> 
             .unwrap_or_else(|| "outbound".to_owned()),
     });
     let metadata: Vec<_> = email.metadata.into_iter().flatten().collect();
-    let to_json = recipients.to.iter().chain(&recipients.cc).cloned();
-    let visible: Option<Arc<[String]>> =
-        (recipients.all().nth(1).is_some()).then(|| to_json.collect());
-    let all = [recipients.to, recipients.cc, recipients.bcc];
-    let active = all
-        .into_iter()
-        .flatten()
-        .filter(|address| !is_rejected(address));
+    let visible = recipients.all().nth(1).is_some().then(|| {
+        Arc::new(Visible {
+            to: recipients.to.clone(),
+            cc: recipients.cc.clone(),
+        })
+    });
+    let all = with_kinds(recipients.to, recipients.cc, recipients.bcc);
+    let active = all.filter(|(_, address)| !is_rejected(address));
     active
-        .map(|to| Recipient {
+        .map(|(kind, to)| Recipient {
             to,
+            kind,
             visible: visible.clone(),
             envelope: Arc::clone(&envelope),
             body: Arc::clone(&body),

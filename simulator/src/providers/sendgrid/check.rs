@@ -207,7 +207,7 @@ fn check_content(mail: &Mail, found: &mut Vec<Problem>) {
     for (at, file) in mail.attachments.iter().flatten().enumerate() {
         let field = |name: &str| format!("attachments.{at}.{name}");
         if file.content.is_empty() || STANDARD.decode(&file.content).is_err() {
-            let message = "The attachment content must be base64 encoded.";
+            let message = "The attachment content must be base64 encoded and not empty.";
             found.push(Problem::new(field("content"), message));
         }
         if file.filename.is_empty() {

@@ -16,7 +16,7 @@ use crate::capture::Accepted;
 use crate::credentials::CredentialKind;
 use crate::domains::is_verified;
 use crate::faults::AccountProblem;
-use crate::mail::{Body, CapturedAttachment, Envelope, Recipient};
+use crate::mail::{Body, CapturedAttachment, Envelope, Recipient, Visible, with_kinds};
 use crate::providers::Provider;
 use crate::recipients::{Decision, decide, is_rejected};
 use crate::reply::{self, Answer, Outcome};
@@ -159,22 +159,21 @@ fn split_recipients(mail: Mail, keep_bodies: bool) -> Vec<Recipient> {
             }
         }
     }
-    let attachments = mail
-        .attachments
-        .into_iter()
-        .flatten()
-        .map(|file| CapturedAttachment {
-            filename: file.filename,
-            content_type: file.kind.unwrap_or_default(),
-            content_id: file.content_id,
-            bytes: STANDARD.decode(file.content).map_or(0, |data| data.len()),
-        });
-    let body = Arc::new(Body {
+    let attachments = mail.attachments.into_iter().flatten().map(|file| {
+        let content = STANDARD.decode(file.content).unwrap_or_default();
+        let kind = file.kind.unwrap_or_default();
+        CapturedAttachment::new(file.filename, kind, file.content_id, content)
+    });
+    let mut body = Body {
         html,
         text,
         attachments: attachments.collect(),
         as_sent: None,
-    });
+    };
+    if !keep_bodies {
+        body = body.without_contents();
+    }
+    let body = Arc::new(body);
     let reply_to = mail.reply_to.as_ref().map(named).or_else(|| {
         let list = mail.reply_to_list.as_ref()?;
         Some(list.iter().map(named).collect::<Vec<_>>().join(", "))
@@ -241,16 +240,21 @@ fn personal_recipients(
         .into_iter()
         .flatten()
         .collect();
-    let to_json = personalization.to.iter().chain(&personalization.cc);
     let alone = personalization.to.len() == 1
         && personalization.cc.is_empty()
         && personalization.bcc.is_empty();
-    let visible: Option<Arc<[String]>> =
-        (!alone).then(|| to_json.map(|one| one.email.clone()).collect());
-    let people = [personalization.to, personalization.cc, personalization.bcc];
-    for person in people.into_iter().flatten() {
+    let emails = |people: &[Person]| people.iter().map(|one| one.email.clone()).collect();
+    let visible = (!alone).then(|| {
+        Arc::new(Visible {
+            to: emails(&personalization.to),
+            cc: emails(&personalization.cc),
+        })
+    });
+    let (to, cc, bcc) = (personalization.to, personalization.cc, personalization.bcc);
+    for (kind, person) in with_kinds(to, cc, bcc) {
         recipients.push(Recipient {
             to: person.email,
+            kind,
             visible: visible.clone(),
             envelope: Arc::clone(&envelope),
             body: Arc::clone(body),

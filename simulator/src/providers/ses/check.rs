@@ -14,6 +14,12 @@ const HEADER_MAX: usize = 996;
 const TAG_MAX: usize = 256;
 const TAGS_MAX: usize = 50;
 const FILE_NAME_MAX: usize = 255;
+/// Some of the file extensions that SES refuses (developer guide, "Unsupported attachment
+/// types").
+const REFUSED_TYPES: [&str; 16] = [
+    "ade", "bat", "chm", "cmd", "com", "cpl", "exe", "hta", "js", "jse", "lnk", "msi", "pif",
+    "scr", "vbs", "wsf",
+];
 
 /// Stops at the first problem; `Err` is the text of the BadRequestException.
 pub(super) fn check(email: &SendEmail) -> Result<(), String> {
@@ -131,6 +137,12 @@ fn check_header(header: &Header) -> Result<(), String> {
 fn check_attachment(attachment: &Attachment) -> Result<(), String> {
     if attachment.file_name.is_empty() || attachment.file_name.chars().count() > FILE_NAME_MAX {
         return Err("Attachment file names must have 1 to 255 characters.".to_owned());
+    }
+    let extension = attachment.file_name.rsplit_once('.').unwrap_or_default().1;
+    if REFUSED_TYPES.contains(&extension.to_ascii_lowercase().as_str()) {
+        return Err(format!(
+            "Attachments of the type .{extension} are not supported."
+        ));
     }
     let disposition = attachment.content_disposition.as_deref();
     if !matches!(disposition, None | Some("ATTACHMENT" | "INLINE")) {

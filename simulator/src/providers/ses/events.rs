@@ -118,12 +118,18 @@ fn mail(endpoint: &Endpoint, record: &Record) -> Value {
     let address = Mailbox::parse(from).map_or(from.as_str(), |mailbox| mailbox.address);
     let domain = domain_of(address);
     let region = topic(endpoint).split(':').nth(3).unwrap_or_default();
-    let all = recipient.visible.as_deref();
-    let seen = all.unwrap_or(std::slice::from_ref(&recipient.to));
+    let (to, cc) = match recipient.visible.as_deref() {
+        Some(visible) => (visible.to.as_slice(), visible.cc.as_slice()),
+        None => (std::slice::from_ref(&recipient.to), &[][..]),
+    };
+    let mut destination: Vec<&String> = to.iter().chain(cc).collect();
+    if !destination.contains(&&recipient.to) {
+        destination.push(&recipient.to);
+    }
     let header = |name: &str, value: &str| json!({"name": name, "value": value});
     let mut headers = vec![
         header("From", from),
-        header("To", &seen.join(", ")),
+        header("To", &to.join(", ")),
         header("Subject", &subject),
         header("MIME-Version", "1.0"),
     ];
@@ -145,12 +151,12 @@ fn mail(endpoint: &Endpoint, record: &Record) -> Value {
         "sourceArn": format!("arn:aws:ses:{region}:{ACCOUNT}:identity/{domain}"),
         "sendingAccountId": ACCOUNT,
         "messageId": *record.provider_message_id,
-        "destination": seen,
+        "destination": destination,
         "headersTruncated": false,
         "headers": headers,
         "commonHeaders": {
             "from": [from],
-            "to": seen,
+            "to": to,
             "messageId": *record.provider_message_id,
             "subject": subject,
         },

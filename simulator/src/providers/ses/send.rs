@@ -15,7 +15,7 @@ use crate::address::{Mailbox, domain_of};
 use crate::capture::Accepted;
 use crate::credentials::CredentialKind;
 use crate::domains::is_verified;
-use crate::mail::{Body, CapturedAttachment, Envelope, Recipient};
+use crate::mail::{Body, CapturedAttachment, Envelope, Recipient, Visible, with_kinds};
 use crate::providers::{Provider, accept};
 use crate::recipients::{Decision, decide, is_rejected};
 use crate::reply::{self, Answer, Outcome};
@@ -163,13 +163,10 @@ fn from_simple(email: SendEmail) -> Mail {
             .collect();
         body.text = content.text.map(|text| text.decoded());
         body.html = content.html.map(|html| html.decoded());
-        let attachments = attachments.into_iter().map(|file| CapturedAttachment {
-            filename: file.file_name,
-            content_type: file.content_type.unwrap_or_default(),
-            content_id: file.content_id,
-            bytes: STANDARD
-                .decode(file.raw_content)
-                .map_or(0, |data| data.len()),
+        let attachments = attachments.into_iter().map(|file| {
+            let content = STANDARD.decode(file.raw_content).unwrap_or_default();
+            let kind = file.content_type.unwrap_or_default();
+            CapturedAttachment::new(file.file_name, kind, file.content_id, content)
         });
         body.attachments = attachments.collect();
     }
@@ -247,21 +244,22 @@ fn tags(tags: Vec<super::model::Tag>) -> Vec<(String, String)> {
 }
 
 fn split_recipients(mail: Mail, keep_bodies: bool) -> Vec<Recipient> {
-    let to_json = mail.to.iter().chain(&mail.cc).cloned();
-    let visible: Option<Arc<[String]>> = mail
-        .recipients()
-        .nth(1)
-        .is_some()
-        .then(|| to_json.collect());
+    let visible = mail.recipients().nth(1).is_some().then(|| {
+        Arc::new(Visible {
+            to: mail.to.clone(),
+            cc: mail.cc.clone(),
+        })
+    });
     let mut body = mail.body;
     if !keep_bodies {
         (body.text, body.html) = (None, None);
+        body = body.without_contents();
     }
     let (envelope, body) = (Arc::new(mail.envelope), Arc::new(body));
-    let everybody = [mail.to, mail.cc, mail.bcc].into_iter().flatten();
-    everybody
-        .map(|to| Recipient {
+    with_kinds(mail.to, mail.cc, mail.bcc)
+        .map(|(kind, to)| Recipient {
             to,
+            kind,
             visible: visible.clone(),
             envelope: Arc::clone(&envelope),
             body: Arc::clone(&body),

@@ -6,9 +6,18 @@ use super::recipient_state::RecipientState;
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, UnsubscribeGroupId};
+use crate::provider::event::EventIds;
 
 /// Identifies a recipient: the message and the recipient's position.
 pub(super) type RecipientKey = (MessageId, i32);
+
+/// What an event says of its recipient by Waypost's ids.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NamedRecipient {
+    pub(super) organization_id: OrganizationId,
+    pub(super) ids: EventIds,
+    pub(super) address_hash: Option<AddressHash>,
+}
 
 /// The recipient that an event is about.
 #[derive(Debug, Clone, Copy)]

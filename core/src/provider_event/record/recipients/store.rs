@@ -3,64 +3,69 @@
 
 use std::collections::HashMap;
 
-use sqlx::{PgConnection, query};
+use sqlx::{PgConnection, query, query_file};
 use uuid::Uuid;
 
-use super::{Addressee, FoundRecipient, LockedRecipient, MatchKey, RecipientKey};
+use super::{Addressee, FoundRecipient, LockedRecipient, MatchKey, NamedRecipient, RecipientKey};
 use crate::address::AddressHash;
 use crate::db::OrFault;
 use crate::db::id_range::IdRange;
 use crate::fault::Fault;
 use crate::ids::{
-    EventId, MessageId, OrganizationId, ProviderAccountId, TemplateId, UnsubscribeGroupId,
+    EventId, MessageId, OrganizationId, ProviderAccountId, SendAttemptId, TemplateId,
+    UnsubscribeGroupId,
 };
 use crate::message::MessageStatus;
 use crate::metrics::Dimensions;
-use crate::provider::event::EventIds;
 use crate::provider_event::record::recipient_state::RecipientState;
 
 /// The recipients that Waypost's ids name, in the same order; `None` if the ids do not
 /// belong together or not to the organization.
+///
+/// The ids of a shared mail name the attempt of its first recipient. The attempts of the others
+/// have the same account and the same start. An event without an address is about the first.
 pub(in crate::provider_event::record) async fn find_by_ids(
     connection: &mut PgConnection,
-    named: &[(OrganizationId, EventIds)],
+    named: &[NamedRecipient],
 ) -> Result<Vec<Option<FoundRecipient>>, Fault> {
     let mut found = vec![None; named.len()];
     if named.is_empty() {
         return Ok(found);
     }
-    let messages: Vec<Uuid> = named.iter().map(|(_, ids)| ids.message_id.0).collect();
+    let messages: Vec<Uuid> = named.iter().map(|one| one.ids.message_id.0).collect();
     let range = IdRange::of(&messages);
+    let hashes = named.iter().map(|one| {
+        let hash = one.address_hash.filter(|_| one.ids.position.is_none());
+        hash.map(|hash| hash.0.to_vec())
+    });
     // An attempt exists as long as its message and its recipient. The LIMIT makes each
     // lookup one by primary key, even if the planner's statistics of a growing table are
     // out of date.
-    let rows = query!(
-        r#"SELECT t.nth AS "nth!", a.provider_account_id, a.started_at, a.is_proven AS "is_proven!"
-           FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::uuid[]) WITH ORDINALITY
-             AS t (organization_id, message_id, position, attempt_id, nth)
-           CROSS JOIN LATERAL (
-               SELECT provider_account_id, started_at, outcome IS NOT DISTINCT FROM 'ACCEPTED' AS is_proven
-               FROM send_attempts
-               WHERE message_id = t.message_id AND message_id BETWEEN $5 AND $6
-                 AND id = t.attempt_id AND position = t.position AND organization_id = t.organization_id
-               LIMIT 1
-           ) a"#,
-        &named.iter().map(|(of, _)| of.0).collect::<Vec<_>>(),
+    let rows = query_file!(
+        "src/provider_event/record/recipients/find_by_ids.sql",
+        &named
+            .iter()
+            .map(|one| one.organization_id.0)
+            .collect::<Vec<_>>(),
         &messages,
-        &named.iter().map(|(_, ids)| ids.position).collect::<Vec<_>>(),
-        &named.iter().map(|(_, ids)| ids.attempt_id.0).collect::<Vec<_>>(),
+        &named.iter().map(|one| one.ids.position).collect::<Vec<_>>() as &[Option<i32>],
+        &named
+            .iter()
+            .map(|one| one.ids.attempt_id.0)
+            .collect::<Vec<_>>(),
         range.first,
         range.last,
+        &hashes.collect::<Vec<_>>() as &[Option<Vec<u8>>],
     )
     .fetch_all(connection)
     .await
     .or_fault("find the recipients of provider events")?;
     for row in rows {
         let nth = usize::try_from(row.nth - 1).unwrap_or(usize::MAX);
-        if let Some((_, ids)) = named.get(nth) {
+        if let Some(one) = named.get(nth) {
             found[nth] = Some(FoundRecipient {
-                key: (ids.message_id, ids.position),
-                attempt_id: Some(ids.attempt_id),
+                key: (one.ids.message_id, row.position),
+                attempt_id: Some(SendAttemptId(row.id)),
                 is_proven: row.is_proven,
                 started_at: Some(row.started_at),
                 account_id: ProviderAccountId(row.provider_account_id),

@@ -1,0 +1,3 @@
+//! What recipients have instead of their message's content.
+
+pub mod store;
