@@ -103,6 +103,8 @@ mod webhook_deliveries;
 #[cfg(test)]
 mod webhook_endpoints;
 #[cfg(test)]
+mod webhook_events;
+#[cfg(test)]
 mod whole_message;
 #[cfg(test)]
 mod words;

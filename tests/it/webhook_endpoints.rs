@@ -74,6 +74,7 @@ async fn an_endpoint_is_created_shown_changed_and_removed() {
         "organizationId": app.organization_id().to_string(),
         "url": receiver.url(),
         "events": ["DELIVERED", "BOUNCED"],
+        "tags": [],
         "isActive": true,
         "failingSince": null,
         "createdAt": made["createdAt"],

@@ -1,6 +1,6 @@
 //! Checks every response in a test against the OpenAPI document: the operation must list
 //! its status, and its body must match the schema. So the whole suite proves that the
-//! document is correct.
+//! document is correct. The same holds for every webhook that a [`crate::Receiver`] gets.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -67,6 +67,34 @@ pub(crate) fn check(method: &Method, path: &str, reply: &Reply) {
         });
         assert!(found.is_none(), "{}: {found:?}", what());
     }
+}
+
+/// Why a webhook is not as the document describes it.
+pub(crate) fn find_webhook_problem(body: &[u8]) -> Option<String> {
+    let event = &DOCUMENT["components"]["schemas"]["WebhookEvent"];
+    let Ok(body) = serde_json::from_slice::<Value>(body) else {
+        return Some("a webhook is not JSON".to_owned());
+    };
+    let kind = body["event"].as_str().unwrap_or_default();
+    let Some(reference) = event["discriminator"]["mapping"][kind].as_str() else {
+        return Some(format!("the document has no type of webhook for {body}"));
+    };
+    let variant = DOCUMENT.pointer(reference.trim_start_matches('#'));
+    let variant = variant.expect("the mapping leads to a schema");
+    let variant = validator(format!("webhook {kind}"), variant);
+    let error = variant.iter_errors(&body).next();
+    error.map(|error| format!("{}: {error} in {body}", error.instance_path()))
+}
+
+/// The example of a type of webhook.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn webhook_example(event: &str) -> Value {
+    let pointer = "/x-webhooks/event/post/requestBody/content/application~1json/examples";
+    let examples = DOCUMENT.pointer(pointer).expect("webhooks have examples");
+    examples[event]["value"].clone()
 }
 
 fn is_required(header: &Value) -> bool {
@@ -187,6 +215,19 @@ mod tests {
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn every_example_of_a_webhook_is_of_exactly_one_type() {
+        let event = &DOCUMENT["components"]["schemas"]["WebhookEvent"];
+        let types = event["discriminator"]["mapping"].as_object().unwrap();
+        let validator = validator("webhook".to_owned(), event);
+        for kind in types.keys() {
+            let mut body = webhook_example(kind);
+            assert!(validator.is_valid(&body), "{body}");
+            body["event"] = json!("NONE");
+            assert!(!validator.is_valid(&body), "{body}");
         }
     }
 

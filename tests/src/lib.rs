@@ -29,6 +29,7 @@ pub use app::{Tenant, TestApp};
 pub use builder::AppBuilder;
 pub use client::{Caller, Reply};
 pub use database::TestDatabase;
+pub use document::webhook_example;
 pub use environment::{binaries, root};
 pub use lossy_proxy::LossyProxy;
 pub use outbox::{Attempt, OutboxRow};

@@ -1,4 +1,5 @@
-//! A customer's server: receives and stores webhooks, and responds as configured.
+//! A customer's server: receives and stores webhooks, and responds as configured. A test fails
+//! if one of its webhooks is not as the OpenAPI document describes it.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -16,6 +17,8 @@ use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
+
+use crate::document::find_webhook_problem;
 
 /// The server's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +81,8 @@ struct State {
     judge: Mutex<Option<Judge>>,
     keeps: bool,
     received: Mutex<Vec<ReceivedWebhook>>,
+    /// Why webhooks are not as documented.
+    problems: Mutex<Vec<String>>,
     count: AtomicUsize,
     connections: AtomicUsize,
 }
@@ -116,6 +121,7 @@ impl Receiver {
             judge: Mutex::default(),
             keeps,
             received: Mutex::default(),
+            problems: Mutex::default(),
             count: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
         });
@@ -165,6 +171,10 @@ impl Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.task.abort();
+        let problems = std::mem::take(&mut *lock(&self.state.problems));
+        if !std::thread::panicking() {
+            assert!(problems.is_empty(), "{}", problems.join("\n"));
+        }
     }
 }
 
@@ -204,6 +214,10 @@ impl State {
         };
         let judged = lock(&self.judge).as_ref().map(|judge| (judge.0)(&webhook));
         if self.keeps {
+            // Tests also subscribe it to what the simulator posts.
+            if webhook.headers.contains_key("x-waypost-event") {
+                lock(&self.problems).extend(find_webhook_problem(&webhook.body));
+            }
             lock(&self.received).push(webhook);
         }
         self.count.fetch_add(1, Ordering::SeqCst);

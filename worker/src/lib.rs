@@ -168,5 +168,6 @@ fn account_limiter(
     let (clock, ids) = (accounts.clock.clone(), accounts.ids.clone());
     let limiter = AccountLimiter::start(redis, &settings.sending, clock, ids, shutdown.clone());
     limiter.count_workers(accounts.pool.clone());
+    limiter.report_failures(accounts.pool.clone());
     limiter
 }

@@ -14,7 +14,6 @@ use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::acceptance::draft::DeliveryMode;
 use waypost_core::auth::Permission;
-use waypost_core::event::EventType;
 use waypost_core::ids::UnsubscribeGroupId;
 use waypost_core::issue::Issue;
 use waypost_core::message::MessageStatus;
@@ -25,6 +24,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::routing::rule::{OnUnknown, TagMatch};
 use waypost_core::suppression::SuppressionSource;
 use waypost_core::text::{Description, Name, Subject, Tag};
+use waypost_core::webhook::event_type::WebhookEventType;
 use waypost_core::webhook::status::DeliveryStatus;
 
 use crate::validate::{Field, problem};
@@ -154,7 +154,6 @@ macro_rules! enum_fields {
 enum_fields! {
     DeliveryMode,
     DeliveryStatus,
-    EventType,
     Granularity,
     GroupBy,
     MessageStatus,
@@ -164,6 +163,7 @@ enum_fields! {
     SuppressionSource,
     TagMatch,
     UnverifiedDomains,
+    WebhookEventType,
 }
 
 impl Field for bool {

@@ -6,6 +6,7 @@ mod bodies;
 mod errors;
 mod responses;
 mod values;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -103,6 +104,7 @@ pub(crate) fn document(service: &ApiService) -> Value {
     values::complete(&mut document);
     bodies::complete(&mut document);
     errors::complete(&mut document);
+    webhooks::complete(&mut document);
     document
 }
 

@@ -8,6 +8,7 @@ use waypost_core::message::status::MessageStatus;
 use waypost_core::organization::UnverifiedDomains;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::suppression::SuppressionSource;
+use waypost_core::webhook::event_type::WebhookEventType;
 use waypost_core::webhook::status::DeliveryStatus;
 
 use super::{id, operations};
@@ -128,6 +129,7 @@ fn words() -> Map<String, Value> {
         "DomainVerification.state": ["verified", "unverified", "unknown"],
         "RoutingRule.tagMatch": ["any", "all"],
         "RoutingRule.onUnknown": ["wait", "resend", "fail"],
+        "WebhookDelivery.eventType": WebhookEventType::ALL.map(WebhookEventType::as_str),
         "WebhookDelivery.status": DeliveryStatus::ALL.map(DeliveryStatus::as_str),
         "AuditActor.type": ["api_key", "recipient", "system"],
     }));

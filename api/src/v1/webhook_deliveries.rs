@@ -40,11 +40,12 @@ struct WebhookDelivery {
     /// The id of the delivery. The endpoint gets it as the header `webhook-id`.
     id: Uuid,
     webhook_endpoint_id: Uuid,
-    message_id: Uuid,
+    /// The id of the message; null if the event is about no message.
+    message_id: Nullable<Uuid>,
     event_id: Uuid,
     event_type: String,
     /// The SHA-256 of the recipient's address in lower case, as lower-case hexadecimal;
-    /// null if the recipient is no longer stored.
+    /// null if the event is about no message, or the recipient is no longer stored.
     to_hash: Nullable<String>,
     /// The status of the delivery.
     status: String,
@@ -76,11 +77,12 @@ struct WebhookAttempt {
 
 impl From<Delivery> for WebhookDelivery {
     fn from(delivery: Delivery) -> Self {
+        let message_id = delivery.message().map(|id| id.0);
         let attempts = delivery.attempts.into_iter();
         Self {
             id: delivery.id.0,
             webhook_endpoint_id: delivery.webhook_endpoint_id.0,
-            message_id: delivery.message_id.0,
+            message_id: Nullable(message_id),
             event_id: delivery.event_id.0,
             event_type: delivery.event_type.to_string(),
             to_hash: Nullable(delivery.to_hash.map(AddressHash::to_hex)),

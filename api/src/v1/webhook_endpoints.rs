@@ -11,7 +11,6 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::db::OrFault;
-use waypost_core::event::EventType;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::WebhookEndpointId;
 use waypost_core::issue::Issue;
@@ -19,12 +18,14 @@ use waypost_core::webhook::endpoint::{
     EndpointChange, GRACE_DEFAULT, GRACE_MAX, NewEndpoint, SecretRotation, TestOutcome,
     WebhookEndpoint,
 };
+use waypost_core::webhook::event_type::WebhookEventType;
 use waypost_core::webhook::secret::SigningSecret;
 use waypost_core::webhook::store;
 use waypost_core::webhook::url::WebhookUrl;
 
 use crate::context::Context;
 use crate::error::Failure;
+use crate::fields::content::Tags;
 use crate::fields::{self, Whole};
 use crate::middleware::auth::{Caller, Requires};
 use crate::middleware::permission;
@@ -48,6 +49,9 @@ struct EndpointView {
     url: String,
     /// The types of the events that the endpoint receives.
     events: Vec<String>,
+    /// If not empty, the endpoint receives events of messages only for messages with one of
+    /// these tags. Events that are about no message are not filtered.
+    tags: Vec<String>,
     /// Whether the endpoint receives events.
     is_active: bool,
     /// Since when all deliveries have failed; null if the last one succeeded. After five
@@ -64,6 +68,7 @@ impl From<WebhookEndpoint> for EndpointView {
             organization_id: endpoint.organization_id.0,
             url: endpoint.url,
             events: endpoint.events.iter().map(ToString::to_string).collect(),
+            tags: endpoint.tags,
             is_active: endpoint.is_active,
             failing_since: Nullable(endpoint.failing_since.map(Time)),
             created_at: Time(endpoint.created_at),
@@ -98,6 +103,9 @@ struct CreateWebhookEndpointRequest {
     url: Validated<WebhookUrl>,
     /// The types of the events that the endpoint receives: at least one.
     events: Validated<EventTypes>,
+    /// Receive events of messages only for messages with one of these tags. The default is
+    /// all messages.
+    tags: Validated<Option<Tags>>,
     /// Whether the endpoint receives events. The default is true.
     is_active: Validated<Option<bool>>,
 }
@@ -110,6 +118,9 @@ struct UpdateWebhookEndpointRequest {
     url: Validated<Settable<WebhookUrl>>,
     /// The types of the events that the endpoint receives from now on.
     events: Validated<Settable<EventTypes>>,
+    /// The tags of the messages whose events the endpoint receives from now on; an empty
+    /// list stands for all messages.
+    tags: Validated<Settable<Tags>>,
     /// Whether the endpoint receives events. While it is false, new events are not
     /// delivered to it, and waiting deliveries keep waiting.
     is_active: Validated<Settable<bool>>,
@@ -151,19 +162,19 @@ impl From<TestOutcome> for WebhookTestResult {
 
 /// Event types, without repetitions.
 #[derive(Debug)]
-struct EventTypes(Vec<EventType>);
+struct EventTypes(Vec<WebhookEventType>);
 
 impl Field for EventTypes {
     fn schema() -> MetaSchemaRef {
         fields::schema("array", |list| {
-            list.items = Some(Box::new(EventType::schema()));
+            list.items = Some(Box::new(WebhookEventType::schema()));
             list.min_items = Some(1);
         })
     }
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let items = fields::list_of_strings(value)?;
-        let mut types: Vec<EventType> = Vec::with_capacity(EventType::ALL.len());
+        let mut types: Vec<WebhookEventType> = Vec::with_capacity(WebhookEventType::ALL.len());
         for event_type in fields::list(items, 1, usize::MAX, "event types")? {
             if !types.contains(&event_type) {
                 types.push(event_type);
@@ -251,10 +262,11 @@ impl WebhookEndpointsApi {
         let request = body.take(&mut issues)?;
         let url = request.url.take("url", &mut issues);
         let events = request.events.take("events", &mut issues);
+        let tags = request.tags.take("tags", &mut issues);
         let is_active = request.is_active.take("isActive", &mut issues);
         let url = self.with_allowed_scheme(&caller, url, &mut issues).await?;
-        let (Some(url), Some(events), Some(is_active), Some(claim), true) =
-            (url, events, is_active, claim, issues.is_empty())
+        let (Some(url), Some(events), Some(tags), Some(is_active), Some(claim), true) =
+            (url, events, tags, is_active, claim, issues.is_empty())
         else {
             return Err(Failure::Invalid(issues));
         };
@@ -265,6 +277,7 @@ impl WebhookEndpointsApi {
         let wanted = NewEndpoint {
             url,
             events: events.0,
+            tags: tags.unwrap_or_default().0,
             is_active: is_active.unwrap_or(true),
         };
         let endpoints = &self.context.webhook_endpoints;
@@ -331,6 +344,7 @@ impl WebhookEndpointsApi {
         let request = body.take(&mut issues)?;
         let url = request.url.change("url", &mut issues);
         let events = request.events.change("events", &mut issues);
+        let tags = request.tags.change("tags", &mut issues);
         let is_active = request.is_active.change("isActive", &mut issues);
         let url = self.with_allowed_scheme(&caller, url, &mut issues).await?;
         if !issues.is_empty() {
@@ -339,6 +353,7 @@ impl WebhookEndpointsApi {
         let change = EndpointChange {
             url,
             events: events.map(|events| events.0),
+            tags: tags.map(|tags| tags.0),
             is_active,
         };
         let endpoint = endpoints

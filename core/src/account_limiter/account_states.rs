@@ -9,6 +9,7 @@ use tracing::{debug, info, warn};
 use super::circuit_breaker::{
     BreakerPhase, BreakerState, Cause, Sample, SampleCounts, SampleWindow,
 };
+use super::failures::FailureReport;
 use super::rate::RetryQueue;
 use super::shared::Changed;
 use super::throttle::Throttle;
@@ -41,6 +42,8 @@ pub(super) struct AccountState {
     breaker: BreakerState,
     /// Whether this state is not yet written to Redis.
     is_unsynced: bool,
+    /// A report that is not yet written to Postgres.
+    report: Option<FailureReport>,
     /// Whether Redis was asked for the state.
     is_loaded: bool,
     /// The state that Redis held when it was last read or written.
@@ -107,6 +110,7 @@ impl AccountStates {
             .or_insert_with(|| AccountState {
                 breaker: BreakerState::default(),
                 is_unsynced: false,
+                report: None,
                 is_loaded: false,
                 stored: None,
                 window: SampleWindow::default(),
@@ -176,6 +180,14 @@ impl AccountStates {
         let unsynced = self.accounts.iter().filter(|(_, state)| state.is_unsynced);
         unsynced
             .map(|(account, state)| (*account, state.breaker, state.breaker.ttl(now)))
+            .collect()
+    }
+
+    /// The reports since the last call.
+    pub(super) fn take_reports(&mut self) -> Vec<(ProviderAccountId, FailureReport)> {
+        let states = self.accounts.iter_mut();
+        states
+            .filter_map(|(account, state)| Some((*account, state.report.take()?)))
             .collect()
     }
 
@@ -444,6 +456,7 @@ impl AccountState {
             }
             BreakerPhase::HalfOpen(_) => {}
         }
+        self.report = FailureReport::of(&self.breaker, &next, now).or(self.report);
         self.set(next, now);
         self.is_unsynced = true;
     }

@@ -27,6 +27,7 @@
 
 mod account_states;
 mod circuit_breaker;
+mod failures;
 mod local;
 mod rate;
 mod shared;
@@ -156,6 +157,12 @@ impl AccountLimiter {
     pub fn count_workers(&self, pool: PgPool) {
         let inner = Arc::clone(&self.inner);
         tokio::spawn(sync::count_workers(inner, pool, self.shutdown.clone()));
+    }
+
+    /// Starts to report accounts whose calls fail to Postgres, for their events.
+    pub fn report_failures(&self, pool: PgPool) {
+        let inner = Arc::clone(&self.inner);
+        tokio::spawn(failures::run(inner, pool, self.shutdown.clone()));
     }
 
     /// Acquires a permit for a call or rejects it at once. Makes a round trip to Redis only

@@ -276,6 +276,7 @@ impl Accounts {
         store::update(&mut transaction, organization_id, id, &change, now)
             .await?
             .ok_or(AccountRefusal::NotFound)?;
+        pause::store::record_credentials(&mut transaction, id, is_valid, now).await?;
         if let Some(domains) = &domains {
             self.record_domains(&mut transaction, &account, domains)
                 .await?;
@@ -329,6 +330,9 @@ impl Accounts {
         let account = store::update(&mut transaction, organization_id, id, &change, now)
             .await?
             .ok_or(AccountRefusal::NotFound)?;
+        if is_repaired {
+            pause::store::record_credentials(&mut transaction, id, true, now).await?;
+        }
         if let Some(domains) = &domains {
             self.record_domains(&mut transaction, &account, domains)
                 .await?;

@@ -281,20 +281,12 @@ pub async fn list_domains(
 }
 
 /// Records that an account's domains cannot be listed: domains from the provider's list are
-/// deleted, domains added by the customer stay with the state `unknown`.
+/// deleted, domains added by the customer stay with the state `unknown`. All get this state
+/// first, so that a trigger inserts the events of the verified ones.
 pub async fn hide_domains(
     connection: &mut PgConnection,
     account: &ProviderAccount,
 ) -> Result<(), Fault> {
-    query!(
-        "DELETE FROM provider_domains
-         WHERE organization_id = $1 AND provider_account_id = $2 AND NOT is_added",
-        account.organization_id.0,
-        account.id.0,
-    )
-    .execute(&mut *connection)
-    .await
-    .or_fault("remove domains that are not visible")?;
     query!(
         "UPDATE provider_domains
          SET state = 'unknown'
@@ -302,9 +294,18 @@ pub async fn hide_domains(
         account.organization_id.0,
         account.id.0,
     )
-    .execute(connection)
+    .execute(&mut *connection)
     .await
     .or_fault("mark domains as not visible")?;
+    query!(
+        "DELETE FROM provider_domains
+         WHERE organization_id = $1 AND provider_account_id = $2 AND NOT is_added",
+        account.organization_id.0,
+        account.id.0,
+    )
+    .execute(connection)
+    .await
+    .or_fault("remove domains that are not visible")?;
     Ok(())
 }
 
@@ -320,18 +321,7 @@ pub async fn replace_domains(
     now: Timestamp,
 ) -> Result<(), Fault> {
     let names: Vec<&str> = found.iter().map(|domain| domain.domain.as_str()).collect();
-    query!(
-        "DELETE FROM provider_domains
-         WHERE organization_id = $1 AND provider_account_id = $2 AND domain <> ALL($3::text[])
-           AND NOT (is_added AND $4)",
-        account.organization_id.0,
-        account.id.0,
-        &names as &[&str],
-        account.provider_type == ProviderType::Mailgun,
-    )
-    .execute(&mut *connection)
-    .await
-    .or_fault("remove vanished domains")?;
+    remove_vanished(&mut *connection, account, &names).await?;
     let new_ids: Vec<uuid::Uuid> = found.iter().map(|_| ids.next_at(now)).collect();
     let states: Vec<&str> = found.iter().map(|domain| domain.state.as_str()).collect();
     let checks = found
@@ -368,6 +358,42 @@ pub async fn replace_domains(
     .execute(connection)
     .await
     .or_fault("record an account's domains")?;
+    Ok(())
+}
+
+/// Removes the domains that an account no longer has at its provider. The verified ones are
+/// marked first, so that a trigger inserts their events.
+async fn remove_vanished(
+    connection: &mut PgConnection,
+    account: &ProviderAccount,
+    present: &[&str],
+) -> Result<(), Fault> {
+    let keeps_added = account.provider_type == ProviderType::Mailgun;
+    query!(
+        "UPDATE provider_domains
+         SET state = 'unverified'
+         WHERE organization_id = $1 AND provider_account_id = $2 AND domain <> ALL($3::text[])
+           AND NOT (is_added AND $4) AND state = 'verified'",
+        account.organization_id.0,
+        account.id.0,
+        present as &[&str],
+        keeps_added,
+    )
+    .execute(&mut *connection)
+    .await
+    .or_fault("mark vanished domains")?;
+    query!(
+        "DELETE FROM provider_domains
+         WHERE organization_id = $1 AND provider_account_id = $2 AND domain <> ALL($3::text[])
+           AND NOT (is_added AND $4)",
+        account.organization_id.0,
+        account.id.0,
+        present as &[&str],
+        keeps_added,
+    )
+    .execute(connection)
+    .await
+    .or_fault("remove vanished domains")?;
     Ok(())
 }
 

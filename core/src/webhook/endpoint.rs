@@ -3,11 +3,14 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 
 use super::client::{WebhookClient, WebhookFailure};
-use super::payload::Payload;
+use super::event_type::WebhookEventType;
+use super::example;
+use super::payload::{OrganizationPayload, Payload};
 use super::secret::SigningSecret;
 use super::signature::{self, Signing};
 use super::store;
@@ -16,12 +19,12 @@ use crate::audit::{self, AuditChange, Origin};
 use crate::clock::{Clock, Timestamp, delta};
 use crate::crypto::seal::Sealer;
 use crate::db::{self, OrFault, PgConnection, PgPool};
-use crate::event::EventType;
 use crate::fault::Fault;
 use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{Ids, OrganizationId, WebhookEndpointId};
 use crate::organization;
 use crate::organization::limiter::TenantLimiter;
+use crate::text::Tag;
 
 /// Endpoints per organization: every event is matched against all of them.
 pub const ENDPOINTS_MAX: u64 = 10;
@@ -39,7 +42,10 @@ pub struct WebhookEndpoint {
     /// The URL, as the customer wrote it.
     pub url: String,
     /// The subscribed event types.
-    pub events: Vec<EventType>,
+    pub events: Vec<WebhookEventType>,
+    /// An event of a message is delivered only if the message has one of these tags; empty
+    /// for all messages.
+    pub tags: Vec<String>,
     /// Whether events are delivered.
     pub is_active: bool,
     /// The first failure since the last success.
@@ -53,7 +59,9 @@ pub struct WebhookEndpoint {
 pub struct NewEndpoint {
     pub url: WebhookUrl,
     /// The subscribed event types: at least one, without duplicates.
-    pub events: Vec<EventType>,
+    pub events: Vec<WebhookEventType>,
+    /// The tags of the messages whose events are delivered; empty for all messages.
+    pub tags: Vec<Tag>,
     /// Whether events are delivered.
     pub is_active: bool,
 }
@@ -62,7 +70,8 @@ pub struct NewEndpoint {
 #[derive(Debug, Default)]
 pub struct EndpointChange {
     pub url: Option<WebhookUrl>,
-    pub events: Option<Vec<EventType>>,
+    pub events: Option<Vec<WebhookEventType>>,
+    pub tags: Option<Vec<Tag>>,
     pub is_active: Option<bool>,
 }
 
@@ -72,6 +81,7 @@ impl EndpointChange {
         [
             self.url.is_some().then_some("url"),
             self.events.is_some().then_some("events"),
+            self.tags.is_some().then_some("tags"),
             self.is_active.is_some().then_some("isActive"),
         ]
         .into_iter()
@@ -181,6 +191,7 @@ impl WebhookEndpoints {
             organization_id,
             url: wanted.url.as_str().to_owned(),
             events: wanted.events,
+            tags: wanted.tags.into_iter().map(Tag::into_string).collect(),
             is_active: wanted.is_active,
             failing_since: None,
             created_at: now,
@@ -317,21 +328,8 @@ impl WebhookEndpoints {
             .map_err(|error| Fault::internal("read an endpoint's URL", error))?;
         let now = self.clock.now();
         let event_type = endpoint.events.first().copied();
-        let event_type = event_type.unwrap_or(EventType::Delivered);
-        let body = Payload {
-            event_id: self.ids.next_at(now),
-            event_type,
-            occurred_at: now,
-            message_id: self.ids.next_at(now),
-            recipient: "recipient@example.com",
-            from: "sender@example.com",
-            subject: "Test event",
-            tags: &[],
-            metadata: Some(&json!({ "test": true })),
-            provider_type: None,
-            event_data: None,
-        }
-        .body();
+        let event_type = event_type.unwrap_or(WebhookEventType::Delivered);
+        let body = self.test_body(event_type, now);
         let signing = Signing {
             delivery_id: self.ids.next_at(now),
             event_type,
@@ -345,6 +343,36 @@ impl WebhookEndpoints {
             Err(failure) => (None, failure.duration),
         };
         Ok(TestOutcome { status, duration })
+    }
+
+    /// The body of a test event.
+    fn test_body(&self, event_type: WebhookEventType, now: Timestamp) -> Bytes {
+        let metadata = json!({ "test": true });
+        if event_type.is_of_message() {
+            let payload = Payload {
+                event_id: self.ids.next_at(now),
+                event_type,
+                occurred_at: now,
+                message_id: self.ids.next_at(now),
+                recipient: "recipient@example.com",
+                from: "sender@example.com",
+                subject: "Test event",
+                tags: &[],
+                metadata: Some(&metadata),
+                provider_type: None,
+                event_data: None,
+            };
+            return payload.body();
+        }
+        let mut content = example::organization_content(event_type);
+        content.insert("metadata".to_owned(), metadata);
+        let payload = OrganizationPayload {
+            event_id: self.ids.next_at(now),
+            event_type,
+            occurred_at: now,
+            content: &content,
+        };
+        payload.body()
     }
 
     /// Finds an endpoint.
@@ -415,6 +443,6 @@ impl WebhookEndpoints {
     }
 }
 
-fn type_names(events: &[EventType]) -> Vec<&'static str> {
+fn type_names(events: &[WebhookEventType]) -> Vec<&'static str> {
     events.iter().map(|event| event.as_str()).collect()
 }

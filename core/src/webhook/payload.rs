@@ -3,10 +3,11 @@
 use bytes::Bytes;
 use chrono::SecondsFormat;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::event_type::WebhookEventType;
 use crate::clock::Timestamp;
-use crate::event::{ATTEMPT_ID, EventType, PROVIDER_MESSAGE_ID};
+use crate::event::{ATTEMPT_ID, PROVIDER_MESSAGE_ID};
 use crate::ids::{EventId, MessageId};
 use crate::provider::kind::ProviderType;
 
@@ -14,7 +15,7 @@ use crate::provider::kind::ProviderType;
 #[derive(Clone)]
 pub struct Payload<'a> {
     pub event_id: EventId,
-    pub event_type: EventType,
+    pub event_type: WebhookEventType,
     pub occurred_at: Timestamp,
     pub message_id: MessageId,
     pub recipient: &'a str,
@@ -103,6 +104,53 @@ impl Payload<'_> {
     }
 }
 
+/// An event about the organization, with everything that the endpoint receives.
+#[derive(Clone, Copy)]
+pub struct OrganizationPayload<'a> {
+    pub event_id: EventId,
+    pub event_type: WebhookEventType,
+    pub occurred_at: Timestamp,
+    /// What the event says: fields that depend on its type.
+    pub content: &'a Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct OrganizationBody<'a> {
+    event: &'a str,
+    timestamp: String,
+    data: OrganizationData<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OrganizationData<'a> {
+    event_type: &'a str,
+    event_id: EventId,
+    #[serde(flatten)]
+    content: &'a Map<String, Value>,
+}
+
+impl OrganizationPayload<'_> {
+    /// The body of the call, as JSON.
+    #[must_use]
+    pub fn body(&self) -> Bytes {
+        let event = self.event_type.as_str();
+        let body = OrganizationBody {
+            event,
+            timestamp: self
+                .occurred_at
+                .to_rfc3339_opts(SecondsFormat::Millis, true),
+            data: OrganizationData {
+                event_type: event,
+                event_id: self.event_id,
+                content: self.content,
+            },
+        };
+        let bytes = serde_json::to_vec(&body).expect("texts and JSON values can be written");
+        Bytes::from(bytes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
@@ -114,7 +162,7 @@ mod tests {
     fn event<'a>() -> Payload<'a> {
         Payload {
             event_id: EventId(Uuid::from_u128(1)),
-            event_type: EventType::Delivered,
+            event_type: WebhookEventType::Delivered,
             occurred_at: DateTime::from_timestamp_millis(1_795_000_000_042).unwrap(),
             message_id: MessageId(Uuid::from_u128(2)),
             recipient: "ada@example.com",
@@ -143,6 +191,28 @@ mod tests {
     }
 
     #[test]
+    fn an_event_about_the_organization_has_no_fields_of_a_message() {
+        let mut content = Map::new();
+        content.insert("suppressionId".to_owned(), json!("7"));
+        content.insert("unsubscribeGroupId".to_owned(), Value::Null);
+        let message = event();
+        let payload = OrganizationPayload {
+            event_id: message.event_id,
+            event_type: WebhookEventType::SuppressionRemoved,
+            occurred_at: message.occurred_at,
+            content: &content,
+        };
+        assert_eq!(
+            std::str::from_utf8(&payload.body()).unwrap(),
+            concat!(
+                r#"{"event":"SUPPRESSION_REMOVED","timestamp":"2026-11-18T11:06:40.042Z","data":{"#,
+                r#""eventType":"SUPPRESSION_REMOVED","eventId":"00000000-0000-0000-0000-000000000001","#,
+                r#""suppressionId":"7","unsubscribeGroupId":null}}"#,
+            )
+        );
+    }
+
+    #[test]
     fn only_documented_fields_of_the_event_data_are_sent() {
         let tags = ["receipts".to_owned()];
         let (metadata, event_data) = (
@@ -150,7 +220,7 @@ mod tests {
             json!({ "bounceType": "hard", "reason": "550 no such user", "url": null, "isBot": false, "userAgent": "x" }),
         );
         let payload = Payload {
-            event_type: EventType::Bounced,
+            event_type: WebhookEventType::Bounced,
             tags: &tags,
             metadata: Some(&metadata),
             provider_type: Some(ProviderType::Ses),

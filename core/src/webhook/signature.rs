@@ -20,9 +20,9 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sha2::Sha256;
 
+use super::event_type::WebhookEventType;
 use super::secret::SigningSecret;
 use crate::clock::Timestamp;
-use crate::event::EventType;
 use crate::ids::WebhookDeliveryId;
 
 /// Waypost's signature.
@@ -46,7 +46,7 @@ pub const STANDARD_SIGNATURE: HeaderName = HeaderName::from_static("webhook-sign
 pub struct Signing {
     /// The delivery: the same for all its attempts and after a replay.
     pub delivery_id: WebhookDeliveryId,
-    pub event_type: EventType,
+    pub event_type: WebhookEventType,
     /// The current time. Receivers refuse calls that were signed more than 5 minutes ago.
     pub at: Timestamp,
     /// The secret for `X-Waypost-Signature`, counted from the newest, modulo their
@@ -127,7 +127,7 @@ mod tests {
     fn signing(secret_index: u32) -> Signing {
         Signing {
             delivery_id: WebhookDeliveryId(Uuid::from_u128(7)),
-            event_type: EventType::Delivered,
+            event_type: WebhookEventType::Delivered,
             at: DateTime::from_timestamp(1_614_265_330, 999_000_000).unwrap(),
             secret_index,
         }

@@ -3,11 +3,12 @@
 use sqlx::{PgConnection, query, query_as, query_scalar};
 
 use super::endpoint::{EndpointChange, WebhookEndpoint};
+use super::event_type::WebhookEventType;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
-use crate::event::EventType;
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, WebhookEndpointId};
+use crate::text::Tag;
 
 /// Replaced secrets that may still sign, at most: attempts alternate between all secrets.
 const OLD_SECRETS_MAX: i64 = 2;
@@ -20,17 +21,18 @@ pub(super) async fn insert(
 ) -> Result<(), Fault> {
     query!(
         "INSERT INTO webhook_endpoints
-             (id, organization_id, url, events, is_active, secret_sealed, failing_since, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+             (id, organization_id, url, events, is_active, secret_sealed, failing_since, created_at, updated_at, tags)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         endpoint.id.0,
         endpoint.organization_id.0,
         endpoint.url,
-        &endpoint.events as &[EventType],
+        &endpoint.events as &[WebhookEventType],
         endpoint.is_active,
         secret_sealed,
         endpoint.failing_since,
         endpoint.created_at,
         endpoint.updated_at,
+        &endpoint.tags,
     )
     .execute(connection)
     .await
@@ -46,7 +48,7 @@ pub async fn list(
     query_as!(
         WebhookEndpoint,
         r#"SELECT id AS "id!: WebhookEndpointId", organization_id AS "organization_id!: OrganizationId",
-                  url, events AS "events!: Vec<EventType>", is_active, failing_since, created_at, updated_at
+                  url, events AS "events!: Vec<WebhookEventType>", tags, is_active, failing_since, created_at, updated_at
            FROM webhook_endpoints
            WHERE organization_id = $1
            ORDER BY id"#,
@@ -81,7 +83,7 @@ pub async fn find(
     query_as!(
         WebhookEndpoint,
         r#"SELECT id AS "id!: WebhookEndpointId", organization_id AS "organization_id!: OrganizationId",
-                  url, events AS "events!: Vec<EventType>", is_active, failing_since, created_at, updated_at
+                  url, events AS "events!: Vec<WebhookEventType>", tags, is_active, failing_since, created_at, updated_at
            FROM webhook_endpoints
            WHERE organization_id = $1 AND id = $2"#,
         organization_id.0,
@@ -118,12 +120,15 @@ pub(super) async fn update(
     change: &EndpointChange,
     now: Timestamp,
 ) -> Result<Option<WebhookEndpoint>, Fault> {
+    let tags = change.tags.as_ref();
+    let tags: Option<Vec<&str>> = tags.map(|tags| tags.iter().map(Tag::as_str).collect());
     query_as!(
         WebhookEndpoint,
         r#"UPDATE webhook_endpoints
            SET url = coalesce($3, url),
                events = coalesce($4, events),
                is_active = coalesce($5, is_active),
+               tags = coalesce($7, tags),
                failing_since = CASE
                    WHEN url <> $3 OR (NOT is_active AND $5) THEN NULL
                    ELSE failing_since
@@ -131,13 +136,14 @@ pub(super) async fn update(
                updated_at = $6
            WHERE organization_id = $1 AND id = $2
            RETURNING id AS "id!: WebhookEndpointId", organization_id AS "organization_id!: OrganizationId",
-                     url, events AS "events!: Vec<EventType>", is_active, failing_since, created_at, updated_at"#,
+                     url, events AS "events!: Vec<WebhookEventType>", tags, is_active, failing_since, created_at, updated_at"#,
         organization_id.0,
         id.0,
         change.url.as_ref().map(|url| url.as_str()),
-        change.events.as_deref() as Option<&[EventType]>,
+        change.events.as_deref() as Option<&[WebhookEventType]>,
         change.is_active,
         now,
+        tags.as_deref() as Option<&[&str]>,
     )
     .fetch_optional(connection)
     .await
@@ -263,7 +269,7 @@ pub(super) async fn replace_secret(
            SET secret_sealed = $3, updated_at = $4
            WHERE organization_id = $1 AND id = $2
            RETURNING id AS "id!: WebhookEndpointId", organization_id AS "organization_id!: OrganizationId",
-                     url, events AS "events!: Vec<EventType>", is_active, failing_since, created_at, updated_at"#,
+                     url, events AS "events!: Vec<WebhookEventType>", tags, is_active, failing_since, created_at, updated_at"#,
         organization_id.0,
         id.0,
         secret_sealed,

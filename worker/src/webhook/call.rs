@@ -10,8 +10,10 @@ use waypost_core::crypto::seal::Sealed;
 use waypost_core::fault::Fault;
 use waypost_core::ids::WorkerId;
 use waypost_core::webhook::client::{WebhookFailure, WebhookReply};
-use waypost_core::webhook::engine::{DueDelivery, EndpointCall, LeasedEndpoint};
-use waypost_core::webhook::payload::Payload;
+use waypost_core::webhook::engine::{
+    DueContent, DueDelivery, DueMessage, EndpointCall, LeasedEndpoint,
+};
+use waypost_core::webhook::payload::{OrganizationPayload, Payload};
 use waypost_core::webhook::schedule::CallOutcome;
 use waypost_core::webhook::secret::SigningSecret;
 use waypost_core::webhook::signature::{self, Signing};
@@ -130,11 +132,31 @@ pub(super) async fn call(
 }
 
 fn body(engine: &Engine, target: &CallTarget, delivery: &DueDelivery) -> Result<Bytes, Fault> {
+    match &delivery.content {
+        DueContent::Message(message) => message_body(engine, target, delivery, message),
+        DueContent::Organization(content) => {
+            let payload = OrganizationPayload {
+                event_id: delivery.event_id,
+                event_type: delivery.event_type,
+                occurred_at: delivery.occurred_at,
+                content,
+            };
+            Ok(payload.body())
+        }
+    }
+}
+
+fn message_body(
+    engine: &Engine,
+    target: &CallTarget,
+    delivery: &DueDelivery,
+    message: &DueMessage,
+) -> Result<Bytes, Fault> {
     let recipient = engine.sealer.open(
         target.endpoint.organization_id,
         Sealed::Recipient,
         delivery.message_id.0,
-        &delivery.address_sealed,
+        &message.address_sealed,
     )?;
     let recipient = String::from_utf8(recipient)
         .map_err(|error| Fault::internal("read a recipient's address", error.utf8_error()))?;
@@ -146,12 +168,12 @@ fn body(engine: &Engine, target: &CallTarget, delivery: &DueDelivery) -> Result<
         occurred_at: delivery.occurred_at,
         message_id: delivery.message_id,
         recipient: recipient.address().as_str(),
-        from: &delivery.from_address,
-        subject: &delivery.subject,
-        tags: &delivery.tags,
-        metadata: delivery.metadata.as_ref(),
-        provider_type: delivery.provider_type,
-        event_data: delivery.data.as_ref(),
+        from: &message.from_address,
+        subject: &message.subject,
+        tags: &message.tags,
+        metadata: message.metadata.as_ref(),
+        provider_type: message.provider_type,
+        event_data: message.data.as_ref(),
     };
     Ok(payload.body())
 }

@@ -184,6 +184,7 @@ impl ResultWriter {
             return Ok(());
         }
         info!(webhook_endpoint.id = %id, reason = reason.as_str(), "Deactivated a webhook endpoint");
+        store::insert_disabled_event(connection, call, reason, now).await?;
         let origin = Origin::system(call.attempt.id);
         let change = AuditChange::new("webhook_endpoint.deactivated", id).with(json!({
             "reason": reason.as_str(),

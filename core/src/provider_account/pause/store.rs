@@ -50,6 +50,26 @@ pub(super) async fn resume_sending(
     .or_fault("record that an account sends again")
 }
 
+/// Records whether a provider accepts the credentials of an account, for its events.
+pub(in crate::provider_account) async fn record_credentials(
+    connection: &mut PgConnection,
+    id: ProviderAccountId,
+    are_valid: bool,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    query!(
+        "SELECT CASE WHEN $3 THEN waypost_record_recovered($1, 'INVALID_CREDENTIALS', $2)
+                     ELSE waypost_record_failing($1, 'INVALID_CREDENTIALS', $2) END",
+        id.0,
+        now,
+        are_valid,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("record whether credentials are valid")?;
+    Ok(())
+}
+
 /// The paused accounts of all organizations, with the reasons.
 pub async fn list_paused(
     connection: &mut PgConnection,

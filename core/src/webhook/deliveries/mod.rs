@@ -3,11 +3,11 @@
 pub(super) mod store;
 
 use super::endpoint::{EndpointRefusal, WebhookEndpoints};
+use super::event_type::WebhookEventType;
 use super::status::DeliveryStatus;
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::db::{self, PgConnection};
-use crate::event::EventType;
 use crate::fault::Fault;
 use crate::ids::{
     EventId, MessageId, OrganizationId, WebhookAttemptId, WebhookDeliveryId, WebhookEndpointId,
@@ -23,9 +23,10 @@ pub struct Delivery {
     /// The id, which receivers see as `webhook-id`.
     pub id: WebhookDeliveryId,
     pub webhook_endpoint_id: WebhookEndpointId,
-    pub message_id: MessageId,
+    /// The message, or the id of an event without one (see [`Delivery::message`]).
+    pub(super) message_id: MessageId,
     pub event_id: EventId,
-    pub event_type: EventType,
+    pub event_type: WebhookEventType,
     /// The hash of the recipient's address.
     pub to_hash: Option<AddressHash>,
     pub status: DeliveryStatus,
@@ -37,6 +38,15 @@ pub struct Delivery {
     pub ended_at: Option<Timestamp>,
     /// The newest attempts, oldest first.
     pub attempts: Vec<Attempt>,
+}
+
+impl Delivery {
+    /// The message that the event is about; `None` if it is about the organization.
+    #[must_use]
+    pub fn message(&self) -> Option<MessageId> {
+        let is_of_message = self.event_type.is_of_message();
+        is_of_message.then_some(self.message_id)
+    }
 }
 
 /// One call to an endpoint.

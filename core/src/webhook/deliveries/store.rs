@@ -7,12 +7,12 @@ use super::{Attempt, Delivery};
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
-use crate::event::EventType;
 use crate::fault::Fault;
 use crate::ids::{
     EventId, MessageId, OrganizationId, WebhookAttemptId, WebhookDeliveryId, WebhookEndpointId,
 };
 use crate::page::{Page, PageRequest, Place};
+use crate::webhook::event_type::WebhookEventType;
 use crate::webhook::replay::ReplayStep;
 use crate::webhook::status::DeliveryStatus;
 
@@ -51,7 +51,7 @@ pub(super) async fn list(
         DeliveryRow,
         r#"SELECT d.message_id AS "message_id!: MessageId", d.id AS "id!: WebhookDeliveryId",
                   d.webhook_endpoint_id AS "webhook_endpoint_id!: WebhookEndpointId",
-                  d.event_id AS "event_id!: EventId", d.event_type AS "event_type!: EventType",
+                  d.event_id AS "event_id!: EventId", d.event_type AS "event_type!: WebhookEventType",
                   d.status AS "status!: DeliveryStatus", d.attempts AS "attempts!", d.next_attempt_at,
                   d.created_at AS "created_at!", d.ended_at,
                   (SELECT r.address_hash
@@ -102,7 +102,7 @@ pub(in crate::webhook) async fn find(
         DeliveryRow,
         r#"SELECT d.message_id AS "message_id!: MessageId", d.id AS "id!: WebhookDeliveryId",
                   d.webhook_endpoint_id AS "webhook_endpoint_id!: WebhookEndpointId",
-                  d.event_id AS "event_id!: EventId", d.event_type AS "event_type!: EventType",
+                  d.event_id AS "event_id!: EventId", d.event_type AS "event_type!: WebhookEventType",
                   d.status AS "status!: DeliveryStatus", d.attempts AS "attempts!", d.next_attempt_at,
                   d.created_at AS "created_at!", d.ended_at,
                   (SELECT r.address_hash
@@ -265,7 +265,7 @@ struct DeliveryRow {
     id: WebhookDeliveryId,
     webhook_endpoint_id: WebhookEndpointId,
     event_id: EventId,
-    event_type: EventType,
+    event_type: WebhookEventType,
     status: DeliveryStatus,
     attempts: i32,
     next_attempt_at: Option<Timestamp>,

@@ -17,11 +17,10 @@
 pub mod endpoint_health;
 pub mod store;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use url::Url;
 
 use crate::clock::Timestamp;
-use crate::event::EventType;
 use crate::ids::{
     EventId, MessageId, OrganizationId, WebhookAttemptId, WebhookDeliveryId, WebhookEndpointId,
     WorkerId,
@@ -29,6 +28,7 @@ use crate::ids::{
 use crate::provider::kind::ProviderType;
 use endpoint_health::EndpointHealth;
 
+use super::event_type::WebhookEventType;
 use super::schedule::AttemptDecision;
 
 /// The channel of notifications about endpoints. The triggers use the same name.
@@ -76,10 +76,26 @@ pub struct DueDelivery {
     pub id: WebhookDeliveryId,
     /// Attempts made so far.
     pub attempts: i32,
+    /// The message, or the event's own id if it has none.
     pub message_id: MessageId,
     pub event_id: EventId,
-    pub event_type: EventType,
+    pub event_type: WebhookEventType,
     pub occurred_at: Timestamp,
+    pub content: DueContent,
+}
+
+/// What the event of a due delivery says.
+#[derive(Debug, Clone)]
+pub enum DueContent {
+    Message(DueMessage),
+    /// The fields of an event about the organization.
+    Organization(Map<String, Value>),
+}
+
+/// An event of a message, with what its body needs of the message and the recipient.
+#[derive(Debug, Clone)]
+pub struct DueMessage {
+    /// The event's data.
     pub data: Option<Value>,
     pub from_address: String,
     pub subject: String,

@@ -2,21 +2,22 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use chrono::SecondsFormat;
+use serde_json::{Value, json};
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use url::Url;
 use uuid::Uuid;
 
 use super::endpoint_health::EndpointHealth;
-use super::{CallRecord, DueDelivery, LeasedEndpoint};
+use super::{CallRecord, Deactivation, DueContent, DueDelivery, DueMessage, LeasedEndpoint};
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
-use crate::event::EventType;
 use crate::fault::Fault;
 use crate::ids::{
     EventId, MessageId, OrganizationId, WebhookDeliveryId, WebhookEndpointId, WorkerId,
 };
 use crate::provider::kind::ProviderType;
+use crate::webhook::event_type::WebhookEventType;
 use crate::webhook::schedule::AttemptDecision;
 
 /// Leases those of the wanted endpoints that no other live worker has leased and that may
@@ -165,13 +166,13 @@ pub async fn list_due(
     let rows = query_as!(
         DueRow,
         r#"SELECT d.id, d.attempts, d.next_attempt_at AS "due_at!", d.message_id, d.event_id,
-                  d.event_type AS "event_type: EventType", e.occurred_at AS "occurred_at?", e.data, m.from_address AS "from_address?",
+                  d.event_type AS "event_type: WebhookEventType", d.content, d.created_at, e.occurred_at AS "occurred_at?", e.data, m.from_address AS "from_address?",
                   coalesce(c.subject, m.subject) AS "subject?", m.tags AS "tags?",
                   CASE WHEN c.metadata IS NULL THEN m.metadata ELSE coalesce(m.metadata, '{}') || c.metadata
                   END AS metadata, r.address_sealed AS "address_sealed?",
                   p.provider_type AS "provider_type?: ProviderType"
            FROM (
-               SELECT id, attempts, next_attempt_at, message_id, event_id, event_type, position
+               SELECT id, attempts, next_attempt_at, message_id, event_id, event_type, position, content, created_at
                FROM webhook_deliveries
                WHERE webhook_endpoint_id = $1 AND status = 'PENDING' AND next_attempt_at <= $3
                  AND next_attempt_at >= coalesce($6, '-infinity'::timestamptz)
@@ -227,7 +228,9 @@ struct DueRow {
     due_at: Timestamp,
     message_id: Uuid,
     event_id: Uuid,
-    event_type: EventType,
+    event_type: WebhookEventType,
+    content: Option<Value>,
+    created_at: Timestamp,
     occurred_at: Option<Timestamp>,
     data: Option<Value>,
     from_address: Option<String>,
@@ -258,20 +261,30 @@ impl Due {
 
 impl DueRow {
     fn delivery(self) -> Option<DueDelivery> {
+        let (occurred_at, content) = match self.content {
+            // An event without a message occurs when its deliveries are inserted.
+            Some(Value::Object(content)) => (self.created_at, DueContent::Organization(content)),
+            _ => (
+                self.occurred_at?,
+                DueContent::Message(DueMessage {
+                    data: self.data,
+                    from_address: self.from_address?,
+                    subject: self.subject?,
+                    tags: self.tags?,
+                    metadata: self.metadata,
+                    address_sealed: self.address_sealed?,
+                    provider_type: self.provider_type,
+                }),
+            ),
+        };
         Some(DueDelivery {
             id: WebhookDeliveryId(self.id),
             attempts: self.attempts,
             message_id: MessageId(self.message_id),
             event_id: EventId(self.event_id),
             event_type: self.event_type,
-            occurred_at: self.occurred_at?,
-            data: self.data,
-            from_address: self.from_address?,
-            subject: self.subject?,
-            tags: self.tags?,
-            metadata: self.metadata,
-            address_sealed: self.address_sealed?,
-            provider_type: self.provider_type,
+            occurred_at,
+            content,
         })
     }
 }
@@ -454,6 +467,32 @@ pub async fn deactivate(
     .await
     .or_fault("deactivate a webhook endpoint")?;
     Ok(done.rows_affected() == 1)
+}
+
+/// Inserts the event of a deactivation for the organization's other endpoints that subscribed
+/// to it. The endpoint itself must be inactive already.
+pub async fn insert_disabled_event(
+    connection: &mut PgConnection,
+    call: &CallRecord,
+    reason: Deactivation,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let since = call.health.and_then(|health| health.failing_since);
+    let content = json!({
+        "webhookEndpointId": call.endpoint_id,
+        "reason": reason.as_str(),
+        "failingSince": since.map(|since| since.to_rfc3339_opts(SecondsFormat::Millis, true)),
+    });
+    query!(
+        "SELECT waypost_add_organization_event('WEBHOOK_ENDPOINT_DISABLED', $1, $2, $3)",
+        call.organization_id.0,
+        now,
+        content,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("insert the event of a deactivated webhook endpoint")?;
+    Ok(())
 }
 
 /// Notifies the workers of all endpoints with due deliveries and returns the number of
