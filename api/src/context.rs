@@ -15,6 +15,7 @@ use waypost_core::db::{self, PgPool};
 use waypost_core::delivery::change::MessageChanges;
 use waypost_core::delivery::dispatch::Dispatcher;
 use waypost_core::delivery::job::send_queue;
+use waypost_core::erasure::Eraser;
 use waypost_core::fault::Fault;
 use waypost_core::health_server::Readiness;
 use waypost_core::ids::Ids;
@@ -73,6 +74,7 @@ pub(crate) struct Context {
     pub(crate) settings: ApiSettings,
     pub(crate) sealer: Sealer,
     pub(crate) contents: ContentReader,
+    pub(crate) eraser: Eraser,
 }
 
 /// The most connections for the look-ups of a send before acceptance: keys, accounts and
@@ -209,6 +211,11 @@ impl Context {
                 ids: ids.clone(),
             },
             contents: ContentReader {
+                pool: pool.clone(),
+                clock: clock.clone(),
+                ids: ids.clone(),
+            },
+            eraser: Eraser {
                 pool: pool.clone(),
                 clock: clock.clone(),
                 ids: ids.clone(),

@@ -33,6 +33,7 @@ mod searches;
 mod server;
 mod smtp;
 mod state;
+mod suppression_lists;
 
 pub use callbacks::{CallbackCounts, CallbackSettings, SignatureFault};
 pub use faults::{Fault, FaultCalls, FaultKind};
@@ -41,3 +42,4 @@ pub use providers::Provider;
 pub use server::Simulator;
 pub use smtp::smtp_certificate;
 pub use state::{Config, DEFAULT_SES_SECRET};
+pub use suppression_lists::{ListKind, Listed};

@@ -30,7 +30,8 @@ use crate::reply::Outcome;
 use crate::request::Request;
 use crate::smtp::{self, Encryption};
 use crate::state::{Config, State};
-use crate::{control, inbox, searches};
+use crate::suppression_lists::Listed;
+use crate::{control, inbox, searches, suppression_lists};
 
 /// A longer body is not read to its end.
 const BODY_BYTES_HARD_MAX: usize = 96 << 20;
@@ -167,6 +168,14 @@ impl Simulator {
         self.state.domains.set(provider, credential, domains);
     }
 
+    /// Replaces the suppression lists of a credential (API key, server token, access key
+    /// id).
+    pub fn set_suppression_lists(&self, provider: Provider, credential: &str, listed: Vec<Listed>) {
+        self.state
+            .suppression_lists
+            .set(provider, credential, listed);
+    }
+
     /// Registers the secret with which requests of this access key id are signed.
     pub fn register_ses_credential(&self, access_key_id: &str, secret_access_key: &str) {
         self.state
@@ -289,6 +298,7 @@ fn own_page(state: &State, request: &Request) -> Outcome {
     sns::handle(state, request)
         .or_else(|| callbacks::handle(state, request))
         .or_else(|| searches::handle(state, request))
+        .or_else(|| suppression_lists::handle(state, request))
         .or_else(|| smtp::control::handle(state, request))
         .or_else(|| inbox::handle(state, request))
         .or_else(|| control::handle(state, request))

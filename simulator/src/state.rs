@@ -17,6 +17,7 @@ use crate::ids::Ids;
 use crate::providers::{MailgunWebhooks, PostmarkWebhooks, Provider, SendGridWebhooks, Topics};
 use crate::recipients::SeenOnce;
 use crate::searches::Searches;
+use crate::suppression_lists::SuppressionLists;
 
 /// The secret access key of every access key id without a registered one.
 pub const DEFAULT_SES_SECRET: &str = "simulator-secret-access-key";
@@ -78,6 +79,7 @@ pub(crate) struct State {
     pub(crate) sns_topics: Topics,
     pub(crate) callbacks: Arc<Callbacks>,
     pub(crate) searches: Searches,
+    pub(crate) suppression_lists: SuppressionLists,
     pub(crate) ids: Ids,
     /// Send calls that each provider received over HTTP, whatever the responses.
     pub(crate) send_calls: [AtomicU64; Provider::ALL.len()],
@@ -107,6 +109,7 @@ impl State {
             sns_topics: Topics::default(),
             callbacks: Arc::new(Callbacks::new(tasks.clone(), stopping.clone())),
             searches: Searches::default(),
+            suppression_lists: SuppressionLists::default(),
             ids: Ids::new(),
             send_calls: std::array::from_fn(|_| AtomicU64::new(0)),
             smtp_connections: AtomicU64::new(0),

@@ -18,6 +18,7 @@ mod management;
 mod replies;
 mod requests;
 mod signing;
+mod suppression_lists;
 mod transport;
 mod whole_mail;
 

@@ -151,7 +151,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
     ),
     (
         "sending, and what it rests on",
-        &["delivery", "acceptance", "provider_account"],
+        &["delivery", "acceptance", "provider_account", "erasure"],
     ),
     (
         "what others report of messages",

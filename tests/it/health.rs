@@ -7,17 +7,20 @@ use serde_json::Value;
 use waypost_tests::{Reply, TestApp, wait_until};
 
 /// The verbs with which operation ids start.
-const VERBS: [&str; 24] = [
+const VERBS: [&str; 27] = [
     "cancel",
     "create",
     "delete",
     "download",
+    "erase",
+    "export",
     "get",
     "import",
     "list",
     "preview",
     "receive",
     "register",
+    "remove",
     "replay",
     "resolve",
     "retry",

@@ -111,6 +111,10 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
             "/v1/suppressions/import",
             json!({ "emails": ["mal@example.org", "eve@example.org"] }),
         ),
+        (
+            "/v1/suppressions/remove",
+            json!({ "emails": ["mal@example.org"] }),
+        ),
         ("/v1/templates", json!({ "name": "Another template" })),
         (
             "/v1/templates/{id}/versions",
@@ -120,14 +124,11 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
         ("/v1/webhook-endpoints/{id}/rotate-secret", json!({})),
     ];
     let requests = requests.map(|(path, body)| {
-        let id = if path.contains("templates") {
-            &template
-        } else if path.contains("webhook-endpoints") {
-            &endpoint
-        } else if path.contains("providers") {
-            &account
-        } else {
-            &key
+        let id = match path {
+            path if path.contains("templates") => &template,
+            path if path.contains("webhook-endpoints") => &endpoint,
+            path if path.contains("providers") => &account,
+            _ => &key,
         };
         (path, path.replace("{id}", id), body)
     });
@@ -221,7 +222,9 @@ async fn a_key_used_with_another_body_is_a_conflict() {
             "/v1/api-keys" => ("allowedIps", Value::Null),
             "/v1/unsubscribe-groups" => ("description", Value::Null),
             "/v1/suppressions" => ("source", Value::Null),
-            "/v1/suppressions/import" => ("unsubscribeGroupId", Value::Null),
+            "/v1/suppressions/import" | "/v1/suppressions/remove" => {
+                ("unsubscribeGroupId", Value::Null)
+            }
             "/v1/templates/{id}/versions" => ("textContent", Value::Null),
             "/v1/webhook-endpoints" => ("isActive", Value::Null),
             _ => ("gracePeriodSeconds", Value::Null),

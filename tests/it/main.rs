@@ -31,6 +31,8 @@ mod crash;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod erasures;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod examples;

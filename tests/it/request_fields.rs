@@ -380,7 +380,7 @@ async fn an_optional_body_may_be_null_or_empty_too() {
             .expect_error(400, "VALIDATION_ERROR");
         count += 1;
     }
-    assert_eq!(count, 3);
+    assert_eq!(count, 4);
     app.leave_work();
 }
 

@@ -1,5 +1,8 @@
 //! Suppressions: adding, listing, importing and removing them.
 
+mod csv;
+mod lists;
+mod providers;
 mod sending;
 
 use futures_util::future::join_all;

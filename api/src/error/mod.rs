@@ -12,7 +12,7 @@ use poem::{IntoResponse, Response};
 use poem_openapi::registry::{MetaMediaType, MetaResponse, MetaResponses, Registry};
 use poem_openapi::types::{Any, Type};
 use poem_openapi::{ApiResponse, Object};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tracing::error;
 use waypost_core::auth::Permission;
 use waypost_core::fault::{Fault, FaultKind};
@@ -78,6 +78,12 @@ pub(crate) enum Failure {
         /// The error of the call.
         reason: String,
     },
+    /// A failure after a part of the work was done.
+    Interrupted {
+        cause: Box<Self>,
+        /// What was done, as more members of `details`.
+        done: Map<String, Value>,
+    },
     /// 429: over the rate limit; the next request is admitted after this time.
     RateLimited(Duration),
     /// The request was done before: the stored response of its idempotency key is sent
@@ -121,6 +127,7 @@ impl Failure {
             | Self::UnprocessableFields(..)
             | Self::InvalidCredentials { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::ProviderUnavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Interrupted { cause, .. } => cause.status(),
             Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Repeated(answer) => StatusCode::from_u16(answer.status).unwrap_or_default(),
             Self::Fault(fault) => match fault.kind() {
@@ -144,6 +151,7 @@ impl Failure {
             Self::NotJson => "UNSUPPORTED_MEDIA_TYPE",
             Self::InvalidCredentials { .. } => "PROVIDER_INVALID_CREDENTIALS",
             Self::ProviderUnavailable { .. } => "SERVICE_UNAVAILABLE",
+            Self::Interrupted { cause, .. } => cause.code(),
             Self::RateLimited(_) => "RATE_LIMIT_EXCEEDED",
             // Never sent: the stored response is.
             Self::Repeated(_) => "REPEATED",
@@ -189,6 +197,7 @@ impl Failure {
             } => {
                 format!("{provider_type} could not be reached; try again later: {reason}")
             }
+            Self::Interrupted { cause, .. } => cause.message(),
             Self::RateLimited(wait) => {
                 format!(
                     "Too many requests; try again after {} s",
@@ -270,6 +279,12 @@ impl Failure {
             Self::ProviderUnavailable { provider_type, .. } => {
                 Some(json!({ "providerType": provider_type }))
             }
+            Self::Interrupted { cause, done } => {
+                let mut details = cause.details().unwrap_or_else(|| json!({}));
+                let members = done.iter();
+                members.for_each(|(name, value)| details[name] = value.clone());
+                Some(details)
+            }
             Self::Unauthenticated
             | Self::Unverified
             | Self::NotFound(_)
@@ -290,6 +305,7 @@ impl Failure {
                 FaultKind::Unavailable => warn_seldom!(cause = fault.chain(), "Answering 503"),
                 FaultKind::Internal => error!(cause = fault.chain(), "Answering 500"),
             },
+            Self::Interrupted { cause, .. } => cause.log(),
             // The response shows the reason. The log does not: it is the provider's text,
             // which may repeat the request.
             Self::ProviderUnavailable { provider_type, .. } => {

@@ -56,6 +56,7 @@ reasons! {
     ProviderRefused => "PROVIDER_REFUSED": "422: the provider refused the request.",
     RefusedBefore => "REFUSED_BEFORE": "422: an earlier request with the idempotency key was refused.",
     SuppressionExists => "SUPPRESSION_EXISTS": "409: the address is already suppressed.",
+    SuppressionListsNotOffered => "SUPPRESSION_LISTS_NOT_OFFERED": "422: the provider of the account has no suppression lists that can be read.",
     TemplateNotFound => "TEMPLATE_NOT_FOUND": "422: the template does not exist.",
     TemplateNotRenderable => "TEMPLATE_NOT_RENDERABLE": "422: the template cannot be rendered with these variables.",
     TemplateWithoutVersion => "TEMPLATE_WITHOUT_VERSION": "422: the template has no version.",

@@ -15,6 +15,7 @@ use waypost_core::provider::domain::DOMAINS_MAX;
 use waypost_core::provider_account::AccountRefusal;
 use waypost_core::provider_account::domains::DomainRefusal;
 use waypost_core::provider_account::event_webhook::EventWebhookRefusal;
+use waypost_core::provider_account::suppression_import::ListImportRefusal;
 use waypost_core::routing::RouteRefusal;
 use waypost_core::routing::pinned::PinnedRefusal;
 use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
@@ -275,6 +276,39 @@ impl From<AccountRefusal> for Failure {
                 reason,
             },
             AccountRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<ListImportRefusal> for Failure {
+    fn from(refusal: ListImportRefusal) -> Self {
+        match refusal {
+            ListImportRefusal::NotFound => Self::NotFound("provider account"),
+            ListImportRefusal::NotOffered(provider_type) => Self::Unprocessable {
+                message: format!("{provider_type} has no suppression lists that can be read"),
+                path: None,
+                reason: Reason::SuppressionListsNotOffered,
+            },
+            ListImportRefusal::NoSuchPage => Self::Invalid(vec![Issue::new(
+                "cursor",
+                "must be the nextCursor of an earlier import from this account",
+            )]),
+            ListImportRefusal::Refused {
+                provider_type,
+                reason,
+            } => Self::Unprocessable {
+                message: format!("{provider_type} refused the request: {reason}"),
+                path: None,
+                reason: Reason::ProviderRefused,
+            },
+            ListImportRefusal::Undecided {
+                provider_type,
+                reason,
+            } => Self::ProviderUnavailable {
+                provider_type,
+                reason,
+            },
+            ListImportRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
 }

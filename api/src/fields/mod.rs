@@ -7,6 +7,7 @@ pub(crate) mod headers;
 pub(crate) mod message_filter;
 pub(crate) mod provider;
 pub(crate) mod recipients;
+pub(crate) mod suppression_csv;
 pub(crate) mod time;
 
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};

@@ -33,7 +33,7 @@ fn read_with_offset(text: &str) -> Option<DateTime<FixedOffset>> {
 }
 
 /// Parses a time in any of these forms. A time without an offset is UTC.
-fn read_moment(text: &str) -> Option<Timestamp> {
+pub(super) fn read_moment(text: &str) -> Option<Timestamp> {
     let without = || {
         let read = |form| NaiveDateTime::parse_from_str(text, form).ok();
         TIMES.into_iter().find_map(read)

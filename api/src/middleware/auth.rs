@@ -94,6 +94,18 @@ impl<P: PermissionType> Requires<P> {
 }
 
 impl Caller {
+    /// Checks for one more permission than the operation's signature names.
+    ///
+    /// # Errors
+    /// `Forbidden` if the key lacks the permission.
+    pub(crate) fn require(&self, permission: Permission) -> Result<(), Failure> {
+        if self.key().permissions.contains(permission) {
+            Ok(())
+        } else {
+            Err(Failure::Forbidden(permission))
+        }
+    }
+
     /// The organization of the API key.
     pub(crate) fn organization_id(&self) -> OrganizationId {
         self.key.record.organization_id

@@ -21,16 +21,19 @@ use crate::public::unsubscribe::UnsubscribeApi;
 use crate::request::idempotency_key;
 use crate::v1::api_keys::ApiKeysApi;
 use crate::v1::audit_logs::AuditLogsApi;
+use crate::v1::erasures::ErasuresApi;
 use crate::v1::message_attachments::MessageAttachmentsApi;
 use crate::v1::message_changes::MessageChangesApi;
 use crate::v1::message_content::MessageContentApi;
 use crate::v1::messages::MessagesApi;
 use crate::v1::metrics::MetricsApi;
 use crate::v1::provider_management::ProviderManagementApi;
+use crate::v1::provider_suppressions::ProviderSuppressionsApi;
 use crate::v1::providers::ProvidersApi;
 use crate::v1::routing_rules::RoutingRulesApi;
 use crate::v1::send::SendApi;
 use crate::v1::settings::SettingsApi;
+use crate::v1::suppression_export::SuppressionExportApi;
 use crate::v1::suppressions::SuppressionsApi;
 use crate::v1::template_versions::TemplateVersionsApi;
 use crate::v1::templates::TemplatesApi;
@@ -48,10 +51,20 @@ type Operations = (
         MessageAttachmentsApi,
         MetricsApi,
     ),
-    (ProvidersApi, ProviderManagementApi, RoutingRulesApi),
+    (
+        ProvidersApi,
+        ProviderManagementApi,
+        ProviderSuppressionsApi,
+        RoutingRulesApi,
+    ),
     (ApiKeysApi, SettingsApi, AuditLogsApi),
     (TemplatesApi, TemplateVersionsApi),
-    (UnsubscribeGroupsApi, SuppressionsApi),
+    (
+        UnsubscribeGroupsApi,
+        SuppressionsApi,
+        SuppressionExportApi,
+        ErasuresApi,
+    ),
     (WebhookEndpointsApi, WebhookDeliveriesApi),
     (UnsubscribeApi, TrackingApi, ProviderEventsApi),
 );
@@ -73,10 +86,20 @@ pub(crate) fn service(context: &Arc<Context>) -> ApiService {
             MessageAttachmentsApi,
             MetricsApi
         ),
-        apis!(ProvidersApi, ProviderManagementApi, RoutingRulesApi),
+        apis!(
+            ProvidersApi,
+            ProviderManagementApi,
+            ProviderSuppressionsApi,
+            RoutingRulesApi
+        ),
         apis!(ApiKeysApi, SettingsApi, AuditLogsApi),
         apis!(TemplatesApi, TemplateVersionsApi),
-        apis!(UnsubscribeGroupsApi, SuppressionsApi),
+        apis!(
+            UnsubscribeGroupsApi,
+            SuppressionsApi,
+            SuppressionExportApi,
+            ErasuresApi
+        ),
         apis!(WebhookEndpointsApi, WebhookDeliveriesApi),
         apis!(UnsubscribeApi, TrackingApi, ProviderEventsApi),
     );

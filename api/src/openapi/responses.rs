@@ -12,6 +12,7 @@ use waypost_core::delivery::change::ChangeRefusal;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider_account::domains::DomainRefusal;
 use waypost_core::provider_account::event_webhook::EventWebhookRefusal;
+use waypost_core::provider_account::suppression_import::ListImportRefusal;
 use waypost_core::routing::RouteRefusal;
 use waypost_core::routing::rule::RuleRefusal;
 use waypost_core::suppression::SuppressionRefusal;
@@ -48,7 +49,7 @@ pub(super) const CONFLICTS: [OperationFailure; 11] = [
 ];
 
 /// Operations that return 422, with the typical failure.
-pub(super) const UNPROCESSABLE: [OperationFailure; 14] = [
+pub(super) const UNPROCESSABLE: [OperationFailure; 16] = [
     ("create_provider", bad_credentials),
     ("create_provider_domain", || DomainRefusal::TooMany.into()),
     ("create_routing_rule", unknown_account),
@@ -59,6 +60,9 @@ pub(super) const UNPROCESSABLE: [OperationFailure; 14] = [
         EndpointRefusal::AddressNotPublic.into()
     }),
     ("delete_provider_domain", || domain_refused("domain in use")),
+    ("import_provider_suppressions", || {
+        ListImportRefusal::NotOffered(ProviderType::Smtp).into()
+    }),
     ("import_suppressions", || {
         SuppressionRefusal::UnknownGroup.into()
     }),
@@ -72,6 +76,9 @@ pub(super) const UNPROCESSABLE: [OperationFailure; 14] = [
             steps: vec!["Give the API key the permission Mail Settings.".to_owned()],
         };
         refusal.into()
+    }),
+    ("remove_suppressions", || {
+        SuppressionRefusal::UnknownGroup.into()
     }),
     ("send_message", || {
         AcceptRefusal::Route(RouteRefusal::DomainNotVerified(ProviderType::Sendgrid)).into()

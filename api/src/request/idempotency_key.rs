@@ -47,6 +47,17 @@ impl KeyHeader {
         body: &JsonBody<T, MAX, IS_OPTIONAL>,
         issues: &mut Vec<Issue>,
     ) -> Option<Option<KeyClaim>> {
+        self.claim_of(context, caller, body.hash(), issues)
+    }
+
+    /// The same for a body with this hash.
+    pub(crate) fn claim_of(
+        self,
+        context: &Context,
+        caller: &Caller,
+        body_hash: Option<BodyHash>,
+        issues: &mut Vec<Issue>,
+    ) -> Option<Option<KeyClaim>> {
         let key = match self.key {
             Ok(key) => key,
             Err(found) => {
@@ -54,7 +65,7 @@ impl KeyHeader {
                 return None;
             }
         };
-        let claim = key.zip(body.hash()).map(|(key, body_hash)| {
+        let claim = key.zip(body_hash).map(|(key, body_hash)| {
             let now = context.clock.now();
             KeyClaim::new(caller.organization_id(), &self.path, &key, body_hash, now)
         });

@@ -2,17 +2,20 @@
 
 pub(crate) mod api_keys;
 pub(crate) mod audit_logs;
+pub(crate) mod erasures;
 pub(crate) mod message_attachments;
 pub(crate) mod message_changes;
 pub(crate) mod message_content;
 pub(crate) mod messages;
 pub(crate) mod metrics;
 pub(crate) mod provider_management;
+pub(crate) mod provider_suppressions;
 pub(crate) mod providers;
 pub(crate) mod routing_rules;
 pub(crate) mod send;
 mod send_request;
 pub(crate) mod settings;
+pub(crate) mod suppression_export;
 pub(crate) mod suppressions;
 pub(crate) mod template_versions;
 pub(crate) mod templates;
@@ -49,6 +52,8 @@ pub(crate) enum Section {
     UnsubscribeGroups,
     /// Addresses that receive no messages.
     Suppressions,
+    /// Erase what is stored of a person.
+    Erasures,
     /// The unsubscribe links in messages. They require no API key.
     #[oai(rename = "Unsubscribe links")]
     UnsubscribeLinks,

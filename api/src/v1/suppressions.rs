@@ -6,23 +6,27 @@ use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
-use waypost_core::address::EmailAddress;
+use waypost_core::address::{AddressHash, EmailAddress};
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{SuppressionId, UnsubscribeGroupId};
-use waypost_core::suppression::import::Imported;
+use waypost_core::issue::Issue;
+use waypost_core::suppression::import::{ImportEntry, ImportTarget, Imported};
+use waypost_core::suppression::removal::Removed;
 use waypost_core::suppression::store::{self, SuppressionFilter};
 use waypost_core::suppression::{NewSuppression, Suppression, SuppressionSource};
 
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::content::Addresses;
-use crate::fields::{PageLimit, PageNumber};
+use crate::fields::message_filter::Recipient;
+use crate::fields::{PageLimit, PageNumber, suppression_csv};
 use crate::middleware::auth::Requires;
 use crate::middleware::permission;
 use crate::request::body::{IMPORT_BYTES_MAX, JsonBody, OTHER_BYTES_MAX};
 use crate::request::cursor::CursorQuery;
 use crate::request::idempotency_key::{KeyHeader, created, stored_answer};
+use crate::request::import_body::ImportBody;
 use crate::request::path_id::PathId;
 use crate::request::query::Query;
 use crate::response::{Data, Nullable, Paged, Success, Time};
@@ -36,7 +40,7 @@ pub(crate) struct SuppressionsApi {
 /// An address that receives no messages. Only its hash is stored.
 #[derive(Debug, Object)]
 #[oai(rename = "Suppression", rename_all = "camelCase")]
-struct SuppressionView {
+pub(crate) struct SuppressionView {
     id: Uuid,
     organization_id: Uuid,
     /// The SHA-256 of the address in lower case, as lower-case hexadecimal.
@@ -85,6 +89,22 @@ struct ImportSuppressionsRequest {
     unsubscribe_group_id: Validated<Option<UnsubscribeGroupId>>,
 }
 
+impl ImportSuppressionsRequest {
+    /// The entries and the group; `None` for what is wrong, with the mistakes in `issues`.
+    fn read(
+        self,
+        issues: &mut Vec<Issue>,
+    ) -> (Option<Vec<ImportEntry>>, Option<Option<UnsubscribeGroupId>>) {
+        let emails = self.emails.take("emails", issues);
+        let group_id = self.unsubscribe_group_id.take("unsubscribeGroupId", issues);
+        let entries = emails.map(|Addresses(emails)| {
+            let hashes = emails.iter().map(EmailAddress::hash);
+            hashes.map(ImportEntry::of).collect()
+        });
+        (entries, group_id)
+    }
+}
+
 /// The result of an import.
 #[derive(Debug, Object)]
 struct ImportResult {
@@ -103,6 +123,39 @@ impl From<Imported> for ImportResult {
             imported: imported.imported as u64,
             skipped: imported.skipped as u64,
             total: (imported.imported + imported.skipped) as u64,
+        }
+    }
+}
+
+/// Addresses whose suppressions to remove.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct RemoveSuppressionsRequest {
+    /// 1 to 10,000 addresses.
+    emails: Validated<Addresses>,
+    /// The unsubscribe group whose suppressions to remove. The default is the suppressions
+    /// for all messages; those in groups stay.
+    unsubscribe_group_id: Validated<Option<UnsubscribeGroupId>>,
+}
+
+/// The result of a removal.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct RemovalResult {
+    /// The number of suppressions that were removed.
+    removed: u64,
+    /// The number of addresses that were not suppressed or were repeated in the request.
+    not_found: u64,
+    /// The number of addresses in the request: `removed` plus `notFound`.
+    total: u64,
+}
+
+impl From<Removed> for RemovalResult {
+    fn from(removed: Removed) -> Self {
+        Self {
+            removed: removed.removed as u64,
+            not_found: removed.not_found as u64,
+            total: (removed.removed + removed.not_found) as u64,
         }
     }
 }
@@ -126,7 +179,10 @@ impl SuppressionsApi {
         method = "get",
         operation_id = "list_suppressions"
     )]
-    #[expect(clippy::too_many_arguments, reason = "each query parameter is one")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the query parameters of the list"
+    )]
     async fn list_suppressions(
         &self,
         caller: Requires<permission::SettingsWrite>,
@@ -137,6 +193,8 @@ impl SuppressionsApi {
         /// The `nextCursor` of the page before, instead of `page`. The pages stay as they are
         /// while the list grows at its beginning.
         cursor: CursorQuery,
+        /// Only suppressions of this address: for all messages, and in groups.
+        email: Query<Validated<Option<Recipient>>>,
         /// Only suppressions with this source.
         source: Query<Validated<Option<SuppressionSource>>>,
         /// Only suppressions of this unsubscribe group.
@@ -146,12 +204,16 @@ impl SuppressionsApi {
         let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let page = cursor.read_page(page.0, limit.0, &mut issues);
+        let email = email.0.take("email", &mut issues);
         let source = source.0.take("source", &mut issues);
         let group_id = group_id.0.take("groupId", &mut issues);
-        let (Some(page), Some(source), Some(group_id)) = (page, source, group_id) else {
+        let (Some(page), Some(email), Some(source), Some(group_id)) =
+            (page, email, source, group_id)
+        else {
             return Err(Failure::Invalid(issues));
         };
         let filter = SuppressionFilter {
+            email_hash: email.map(|Recipient(hash)| hash),
             source,
             unsubscribe_group_id: group_id,
         };
@@ -226,7 +288,12 @@ impl SuppressionsApi {
     /// Import suppressions
     ///
     /// Requires the permission `SETTINGS_WRITE`. Addresses that are already suppressed
-    /// are skipped.
+    /// are skipped. The body is JSON, or a CSV file in UTF-8 (`text/csv`) of up to 10,000
+    /// rows after a first row that names the columns: `email`, or `emailHash` as in an
+    /// export; optionally `source` (one of the sources; the default is IMPORT) and
+    /// `createdAt` (ISO 8601 or Unix seconds). A `reason` that is the name of a source
+    /// counts as the source. Other columns are ignored. If a row is wrong, nothing is
+    /// imported, and `details.issues` names its line.
     #[oai(
         path = "/v1/suppressions/import",
         method = "post",
@@ -238,8 +305,82 @@ impl SuppressionsApi {
         /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: JsonBody<ImportSuppressionsRequest, IMPORT_BYTES_MAX>,
+        /// For a CSV file: the unsubscribe group that the suppressions apply to. The default
+        /// is all messages.
+        #[oai(name = "unsubscribeGroupId")]
+        csv_group_id: Query<Validated<Option<UnsubscribeGroupId>>>,
+        body: ImportBody<ImportSuppressionsRequest>,
     ) -> Result<Json<Data<ImportResult>>, Failure> {
+        let caller = caller.authorize()?;
+        let mut issues = Vec::new();
+        let claim = key.claim_of(&self.context, &caller, body.hash(), &mut issues);
+        let csv_group_id = csv_group_id.0;
+        let (entries, group_id) = match body {
+            ImportBody::Json(body) => {
+                let request = body.take(&mut issues)?;
+                if csv_group_id.is_given() {
+                    let message = "belongs into the body of a JSON request";
+                    issues.push(Issue::new("unsubscribeGroupId", message));
+                }
+                request.read(&mut issues)
+            }
+            ImportBody::Csv(file) => {
+                let file = file.take(&mut issues)?;
+                let entries = suppression_csv::read(&file, self.context.clock.now());
+                let entries = entries.map_err(|found| issues.extend(found)).ok();
+                (
+                    entries,
+                    // Its mistakes came with the file.
+                    csv_group_id.take("unsubscribeGroupId", &mut Vec::new()),
+                )
+            }
+        };
+        let (Some(entries), Some(unsubscribe_group_id), Some(claim), true) =
+            (entries, group_id, claim, issues.is_empty())
+        else {
+            return Err(Failure::Invalid(issues));
+        };
+        let idempotent = Idempotent::new(claim, &self.context.sealer, |imported: &Imported| {
+            let data = ImportResult::from(*imported);
+            stored_answer(200, &Data { data })
+        });
+        let target = ImportTarget {
+            unsubscribe_group_id,
+            ..ImportTarget::default()
+        };
+        let suppressions = &self.context.suppressions;
+        let imported = suppressions
+            .import(
+                caller.organization_id(),
+                caller.origin(),
+                entries,
+                target,
+                &idempotent,
+            )
+            .await?;
+        Ok(Json(Data {
+            data: imported.into(),
+        }))
+    }
+
+    /// Remove the suppressions of many addresses
+    ///
+    /// Requires the permission `SETTINGS_WRITE`. Messages can be sent to the addresses
+    /// again, unless they are suppressed in the group of a message. Without
+    /// `unsubscribeGroupId` the suppressions for all messages are removed.
+    #[oai(
+        path = "/v1/suppressions/remove",
+        method = "post",
+        operation_id = "remove_suppressions"
+    )]
+    async fn remove_suppressions(
+        &self,
+        caller: Requires<permission::SettingsWrite>,
+        /// Makes the request safe to repeat.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
+        body: JsonBody<RemoveSuppressionsRequest, IMPORT_BYTES_MAX>,
+    ) -> Result<Json<Data<RemovalResult>>, Failure> {
         let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
@@ -253,23 +394,23 @@ impl SuppressionsApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let idempotent = Idempotent::new(claim, &self.context.sealer, |imported: &Imported| {
-            let data = ImportResult::from(*imported);
+        let idempotent = Idempotent::new(claim, &self.context.sealer, |removed: &Removed| {
+            let data = RemovalResult::from(*removed);
             stored_answer(200, &Data { data })
         });
-        let hashes = emails.0.iter().map(EmailAddress::hash).collect();
+        let hashes: Vec<AddressHash> = emails.0.iter().map(EmailAddress::hash).collect();
         let suppressions = &self.context.suppressions;
-        let imported = suppressions
-            .import(
+        let removed = suppressions
+            .remove_many(
                 caller.organization_id(),
                 caller.origin(),
-                hashes,
+                &hashes,
                 group_id,
                 &idempotent,
             )
             .await?;
         Ok(Json(Data {
-            data: imported.into(),
+            data: removed.into(),
         }))
     }
 

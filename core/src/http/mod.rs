@@ -131,6 +131,15 @@ impl HttpClient {
         })
     }
 
+    /// The same client with another size limit of a response body.
+    #[must_use]
+    pub fn with_answer_max(&self, answer_bytes_max: usize) -> Self {
+        Self {
+            client: self.client.clone(),
+            answer_bytes_max,
+        }
+    }
+
     /// Sends a request and reads the whole response.
     ///
     /// # Errors

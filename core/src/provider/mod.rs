@@ -26,7 +26,8 @@
 //!    the reader from [`inbound::receive`]: verify first, then read.
 //! 7. If its API manages domains or webhooks, implement those conversations
 //!    ([`Adapter::add_domain`] and the methods after it). If it has a search that shows our
-//!    ids, implement [`Adapter::look_up`] for mails whose reply was lost.
+//!    ids, implement [`Adapter::look_up`] for mails whose reply was lost. If it keeps
+//!    suppression lists, implement [`Adapter::suppressions`].
 //! 8. If one call can send several mails, implement [`batch::Batching`].
 //! 9. Add its rows to `tests/it/adapters.rs`, and its API to the simulator.
 
@@ -51,6 +52,7 @@ mod retry_after;
 mod sendgrid;
 pub mod ses;
 pub mod smtp;
+pub mod suppression_list;
 pub mod transport;
 
 use std::collections::HashMap;
@@ -69,6 +71,7 @@ use lookup::{LookupResult, MessageQuery};
 use mail::{OutgoingMail, Unsendable};
 use management::{DomainResult, EventTarget, Registration};
 use outcome::{CredentialCheck, SendOutcome};
+use suppression_list::{ListCursor, ListResult};
 
 /// The wire format of one provider: requests out, replies in, no I/O.
 pub trait Adapter: Send + Sync {
@@ -165,6 +168,16 @@ pub trait Adapter: Send + Sync {
         _sought: &MessageQuery,
     ) -> CallStep<LookupResult> {
         CallStep::Done(LookupResult::not_offered())
+    }
+
+    /// Reads a page of the provider's own suppression lists, in one call. By default the
+    /// provider has none.
+    fn suppressions(
+        &self,
+        _access: &AccountAccess<'_>,
+        _cursor: &ListCursor,
+    ) -> CallStep<ListResult> {
+        CallStep::Done(ListResult::NotOffered)
     }
 }
 

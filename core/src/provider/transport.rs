@@ -23,6 +23,9 @@ use crate::provider::smtp::settings::SmtpSettings;
 /// The longest reply read, in bytes. Replies to sends have a few hundred; the largest is a
 /// page of a thousand identities.
 const REPLY_BYTES_MAX: usize = 1024 * 1024;
+/// The longest reply read that holds a whole list, in bytes: Postmark lists all suppressions
+/// of a stream at once, in 150 bytes each.
+const LONG_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The most calls of one conversation. Adapters end theirs well before.
 const CALLS_MAX: usize = 100;
 
@@ -108,6 +111,15 @@ impl Transport {
         })?;
         let smtp = SmtpClient::new(settings)?;
         Ok(Self { http, smtp })
+    }
+
+    /// The same transport for calls whose replies hold whole lists.
+    #[must_use]
+    pub fn with_long_replies(&self) -> Self {
+        Self {
+            http: self.http.with_answer_max(LONG_REPLY_BYTES_MAX),
+            smtp: self.smtp.clone(),
+        }
     }
 
     /// Makes one call.

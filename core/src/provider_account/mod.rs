@@ -8,6 +8,7 @@ pub mod event_webhook;
 mod lock;
 pub mod pause;
 pub mod store;
+pub mod suppression_import;
 
 use serde_json::json;
 

@@ -15,8 +15,10 @@
 
 pub mod bloom_filter;
 pub mod check;
+pub mod export;
 pub mod feedback;
 pub mod import;
+pub mod removal;
 pub mod store;
 
 use std::fmt;

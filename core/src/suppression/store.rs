@@ -4,6 +4,7 @@ use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::bloom_filter::FilterState;
+use super::import::ImportEntry;
 use super::{Suppression, SuppressionRefusal, SuppressionSource};
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
@@ -18,6 +19,8 @@ const GROUP_FKEY: &str = "suppressions_group_fkey";
 /// Restricts a list of suppressions. `None` stands for no restriction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SuppressionFilter {
+    /// Only suppressions of this address.
+    pub email_hash: Option<AddressHash>,
     pub source: Option<SuppressionSource>,
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
 }
@@ -34,8 +37,36 @@ pub async fn list(
     if page.is_past_end(total) {
         return Ok(Page::empty(total));
     }
+    let range = RowRange {
+        below: page.place().map(|place| place.id),
+        offset: page.offset(),
+        limit: page.rows(),
+    };
+    let rows = list_rows(connection, organization_id, filter, range).await?;
+    Ok(Page::of(rows, page, total, |last| Place::of_id(last.id.0)))
+}
+
+/// Rows of a list that is ordered from the newest to the oldest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowRange {
+    /// Only rows with smaller ids.
+    pub(super) below: Option<Uuid>,
+    pub(super) offset: i64,
+    pub(super) limit: i64,
+}
+
+/// Rows of a list, newest first.
+pub(super) async fn list_rows(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    filter: SuppressionFilter,
+    range: RowRange,
+) -> Result<Vec<Suppression>, Fault> {
+    if let Some(email_hash) = filter.email_hash {
+        return list_of_address(connection, organization_id, (email_hash, filter), range).await;
+    }
     // Only one of the three branches returns rows. Each branch uses its own index.
-    let rows = query_as!(
+    query_as!(
         Suppression,
         r#"SELECT id AS "id!: SuppressionId", organization_id AS "organization_id!: OrganizationId",
                   email_hash AS "email_hash!: AddressHash",
@@ -67,14 +98,46 @@ pub async fn list(
         organization_id.0,
         filter.source as Option<SuppressionSource>,
         filter.unsubscribe_group_id.map(|id| id.0),
-        page.rows(),
-        page.offset(),
-        page.place().map(|place| place.id),
+        range.limit,
+        range.offset,
+        range.below,
     )
     .fetch_all(connection)
     .await
-    .or_fault("list suppressions")?;
-    Ok(Page::of(rows, page, total, |last| Place::of_id(last.id.0)))
+    .or_fault("list suppressions")
+}
+
+/// The same for the suppressions of an address: one for all mail, and one for each group.
+async fn list_of_address(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    (email_hash, filter): (AddressHash, SuppressionFilter),
+    range: RowRange,
+) -> Result<Vec<Suppression>, Fault> {
+    query_as!(
+        Suppression,
+        r#"SELECT id AS "id: SuppressionId", organization_id AS "organization_id: OrganizationId",
+                  email_hash AS "email_hash: AddressHash",
+                  unsubscribe_group_id AS "unsubscribe_group_id: UnsubscribeGroupId",
+                  source AS "source: SuppressionSource", created_at
+           FROM suppressions
+           WHERE organization_id = $1 AND email_hash = $2
+             AND ($3::suppression_source IS NULL OR source = $3)
+             AND ($4::uuid IS NULL OR unsubscribe_group_id = $4)
+             AND ($5::uuid IS NULL OR id < $5)
+           ORDER BY id DESC
+           LIMIT $6 OFFSET $7"#,
+        organization_id.0,
+        email_hash as AddressHash,
+        filter.source as Option<SuppressionSource>,
+        filter.unsubscribe_group_id.map(|id| id.0),
+        range.below,
+        range.limit,
+        range.offset,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list suppressions")
 }
 
 async fn count(
@@ -82,6 +145,9 @@ async fn count(
     organization_id: OrganizationId,
     filter: SuppressionFilter,
 ) -> Result<u64, Fault> {
+    if let Some(email_hash) = filter.email_hash {
+        return count_of_address(connection, organization_id, (email_hash, filter)).await;
+    }
     if filter.source.is_none() && filter.unsubscribe_group_id.is_none() {
         let state = find_state(connection, organization_id).await?;
         return Ok(state.entries);
@@ -95,6 +161,28 @@ async fn count(
                    WHERE organization_id = $1 AND unsubscribe_group_id = $3
                      AND ($2::suppression_source IS NULL OR source = $2)) AS "count!""#,
         organization_id.0,
+        filter.source as Option<SuppressionSource>,
+        filter.unsubscribe_group_id.map(|id| id.0),
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("count suppressions")?;
+    Ok(u64::try_from(total).unwrap_or_default())
+}
+
+async fn count_of_address(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    (email_hash, filter): (AddressHash, SuppressionFilter),
+) -> Result<u64, Fault> {
+    let total = query_scalar!(
+        r#"SELECT count(*) AS "count!"
+           FROM suppressions
+           WHERE organization_id = $1 AND email_hash = $2
+             AND ($3::suppression_source IS NULL OR source = $3)
+             AND ($4::uuid IS NULL OR unsubscribe_group_id = $4)"#,
+        organization_id.0,
+        email_hash as AddressHash,
         filter.source as Option<SuppressionSource>,
         filter.unsubscribe_group_id.map(|id| id.0),
     )
@@ -134,7 +222,7 @@ pub async fn insert(
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImportRows<'a> {
     pub(super) ids: &'a [Uuid],
-    pub(super) hashes: &'a [AddressHash],
+    pub(super) entries: &'a [ImportEntry],
     pub(super) unsubscribe_group_id: Option<UnsubscribeGroupId>,
 }
 
@@ -145,18 +233,25 @@ pub(super) async fn import(
     rows: ImportRows<'_>,
     now: Timestamp,
 ) -> Result<Vec<AddressHash>, SuppressionRefusal> {
-    let hashes: Vec<&[u8]> = rows.hashes.iter().map(|hash| hash.0.as_slice()).collect();
+    let entries = || rows.entries.iter();
+    let hashes: Vec<&[u8]> = entries().map(|entry| entry.hash.0.as_slice()).collect();
+    let sources: Vec<SuppressionSource> = entries().map(|entry| entry.source).collect();
+    let times: Vec<Timestamp> = entries()
+        .map(|entry| entry.created_at.unwrap_or(now))
+        .collect();
     query_scalar!(
         r#"INSERT INTO suppressions (id, organization_id, email_hash, unsubscribe_group_id, source, created_at)
-           SELECT id, $1, email_hash, $4, 'IMPORT', $5
-           FROM UNNEST($2::uuid[], $3::bytea[]) AS n (id, email_hash)
+           SELECT id, $1, email_hash, $4, source, created_at
+           FROM UNNEST($2::uuid[], $3::bytea[], $5::suppression_source[], $6::timestamptz[])
+             AS n (id, email_hash, source, created_at)
            ON CONFLICT ON CONSTRAINT suppressions_address_key DO NOTHING
            RETURNING email_hash AS "email_hash: AddressHash""#,
         organization_id.0,
         rows.ids,
         &hashes as &[&[u8]],
         rows.unsubscribe_group_id.map(|id| id.0),
-        now,
+        &sources as &[SuppressionSource],
+        &times,
     )
     .fetch_all(connection)
     .await
@@ -328,7 +423,7 @@ pub async fn count_added(
 
 /// A deleted suppression stays in the filter. The only cost is a needless query to
 /// Postgres.
-async fn count_deleted(
+pub(super) async fn count_deleted(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     deleted: u64,

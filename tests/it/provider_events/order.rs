@@ -203,7 +203,7 @@ async fn end(app: &TestApp, organization_id: OrganizationId, caller: &Caller) ->
         let page = caller
             .get(&format!("/v1/messages?limit=1&status={status}"))
             .await;
-        seen.push(page.expect(200)["pagination"].to_string());
+        seen.push(page.expect(200)["pagination"]["total"].to_string());
     }
     seen
 }

@@ -110,10 +110,8 @@ async fn many_due_in_one_second_go_and_nobody_elses_mail_waits_for_them() {
     assert_eq!(app.simulator().captured_count(), all);
     let begun = "SELECT round(extract(epoch FROM max(started_at) - min(scheduled_at)), 3)
          FROM send_attempts a JOIN messages m ON m.id = a.message_id WHERE scheduled_at IS NOT NULL";
-    println!(
-        "The last call began {} s after its time",
-        app.value(begun).await.unwrap()
-    );
+    let begun = app.value(begun).await.unwrap();
+    println!("The last call began {begun} s after its time");
     // What waits in the queue of a worker, and the slots of two.
     let most = 2 * 512 + 2 * 64;
     assert!(

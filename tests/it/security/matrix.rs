@@ -35,11 +35,16 @@ fn wanted(method: &str, path: &str) -> Option<Permission> {
         ("templates", _) => either(Permission::TemplatesRead, Permission::TemplatesWrite),
         (
             "suppressions" | "unsubscribe-groups" | "webhook-endpoints" | "api-keys" | "settings"
-            | "audit-logs",
+            | "audit-logs" | "erasures",
             _,
         ) => Permission::SettingsWrite,
         _ => return None,
     })
+}
+
+/// The second permission of an operation that changes what two of them protect.
+fn also_wanted(path: &str) -> Option<Permission> {
+    (path == "/v1/providers/{id}/suppressions/import").then_some(Permission::SettingsWrite)
 }
 
 /// An operation of the document.
@@ -151,6 +156,7 @@ fn filled(mut body: Value) -> Value {
     for name in [
         "allowedIps",
         "eventSecrets",
+        "cursor",
         "fallbackProviderAccountIds",
         "rateLimits",
         "templateId",
@@ -282,18 +288,24 @@ async fn exactly_the_documented_permission_allows_an_operation() {
         for (held, caller) in &callers {
             let reply = operation.perform(caller, &path).await;
             let name = format!("{} with {held}", operation.name());
-            let is_enough = *held == wanted.as_str()
-                || (held.starts_with("all but") && *held != without(wanted));
-            if is_enough {
-                let status = reply.status;
-                assert!(
-                    ![401, 403].contains(&status) && status < 500,
-                    "{name}: {reply:?}"
-                );
-            } else {
-                let error = reply.expect_error(403, "FORBIDDEN");
-                let details = json!({ "requiredPermission": wanted.as_str() });
-                assert_eq!(error["details"], details, "{name}");
+            let lacks = |needed: &Permission| {
+                let is_single = !held.starts_with("all but");
+                *held == without(*needed) || (is_single && *held != needed.as_str())
+            };
+            let needed = [Some(wanted), also_wanted(&operation.path)];
+            match needed.into_iter().flatten().find(lacks) {
+                None => {
+                    let status = reply.status;
+                    assert!(
+                        ![401, 403].contains(&status) && status < 500,
+                        "{name}: {reply:?}"
+                    );
+                }
+                Some(lacking) => {
+                    let error = reply.expect_error(403, "FORBIDDEN");
+                    let details = json!({ "requiredPermission": lacking.as_str() });
+                    assert_eq!(error["details"], details, "{name}");
+                }
             }
         }
     }
@@ -475,6 +487,14 @@ fn astray(
         to(
             "/v1/suppressions/import",
             json!({ "emails": ["x@example.org"], "unsubscribeGroupId": group }),
+        ),
+        to(
+            "/v1/suppressions/remove",
+            json!({ "emails": ["x@example.org"], "unsubscribeGroupId": group }),
+        ),
+        to(
+            &format!("/v1/providers/{}/suppressions/import", theirs["providers"]),
+            json!({}),
         ),
         to(&preview, json!({ "versionId": theirs["{versionId}"] })),
     ]

@@ -7,8 +7,8 @@
 //! SENT before a worker sends.
 //!
 //! A recipient that failed because it is suppressed is retried too, and dropped again by the
-//! check before the call if it is still suppressed. The history gets no event for a retry;
-//! the audit log has the entry.
+//! check before the call if it is still suppressed. A recipient that was erased is not
+//! retried. The history gets no event for a retry; the audit log has the entry.
 
 mod store;
 

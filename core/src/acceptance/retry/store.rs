@@ -57,7 +57,7 @@ pub(super) async fn requeue_failed(
         r#"WITH failed AS (
                SELECT position
                FROM recipients
-               WHERE message_id = $2 AND organization_id = $1 AND status = 'FAILED'
+               WHERE message_id = $2 AND organization_id = $1 AND status = 'FAILED' AND erased_at IS NULL
                ORDER BY position
                FOR NO KEY UPDATE
            )

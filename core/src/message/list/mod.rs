@@ -22,6 +22,7 @@ pub use self::filter::{MessageFilter, Sender};
 use self::filtered::FilteredList;
 use self::store::{Browsed, ListOffset};
 use super::{MessageItem, MessageStatus};
+use crate::address::AddressHash;
 use crate::db::PgConnection;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId};
@@ -81,6 +82,26 @@ pub async fn list(
         total: listed.total,
         next: last.map(|id| Place::of_id(id.0)),
     })
+}
+
+/// The newest `limit` messages to an address, newest first, that are older than `before`.
+pub async fn to_address(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    recipient: AddressHash,
+    before: Option<MessageId>,
+    limit: i64,
+) -> Result<Vec<MessageId>, Fault> {
+    let filter = MessageFilter {
+        recipient: Some(recipient),
+        ..MessageFilter::default()
+    };
+    let bounds = IdBounds {
+        below: before.map_or(IdBounds::ALL.below, |id| id.0),
+        ..IdBounds::ALL
+    };
+    let list = FilteredList::of(organization_id, &filter);
+    list.find(connection, bounds, limit).await
 }
 
 /// The ids of a page.

@@ -14,6 +14,7 @@ mod batch;
 mod domain_changes;
 mod event_webhook;
 mod lookup;
+mod suppressions;
 
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ use super::mail::{OutgoingMail, Unsendable, encoded_mailbox_list, header_value, 
 use super::management::{DomainResult, EventTarget, Registration};
 use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, unusable_reply};
 use super::retry_after::wait_in_text;
+use super::suppression_list::{ListCursor, ListResult};
 use super::{AccountAccess, Adapter, BaseUrl};
 use crate::clock::Timestamp;
 use crate::http::FormFile;
@@ -236,6 +238,17 @@ impl Adapter for Mailgun {
     fn look_up(&self, access: &AccountAccess<'_>, query: &MessageQuery) -> CallStep<LookupResult> {
         match MailgunApi::of(access) {
             Ok(api) => lookup::look_up(api, query, access.now),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn suppressions(
+        &self,
+        access: &AccountAccess<'_>,
+        cursor: &ListCursor,
+    ) -> CallStep<ListResult> {
+        match MailgunApi::of(access) {
+            Ok(api) => suppressions::read(&api, cursor),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }

@@ -12,6 +12,7 @@ mod batch;
 mod domain_changes;
 mod event_webhook;
 mod lookup;
+mod suppressions;
 
 use http::{HeaderName, HeaderValue, header};
 use serde_json::{Map, Value, json};
@@ -30,6 +31,7 @@ use super::lookup::{LookupResult, MessageQuery};
 use super::mail::{MailAttachment, OutgoingMail, Unsendable, header_value, mailbox_list};
 use super::management::{DomainResult, EventTarget, Registration};
 use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, unusable_reply};
+use super::suppression_list::{ListCursor, ListResult};
 use super::{AccountAccess, Adapter, BaseUrl};
 use crate::address::{AddressHash, Mailbox};
 use crate::clock::Timestamp;
@@ -264,6 +266,17 @@ impl Adapter for Postmark {
     fn look_up(&self, access: &AccountAccess<'_>, query: &MessageQuery) -> CallStep<LookupResult> {
         match PostmarkApi::of(access) {
             Ok(api) => lookup::look_up(&api, query, access.now),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn suppressions(
+        &self,
+        access: &AccountAccess<'_>,
+        cursor: &ListCursor,
+    ) -> CallStep<ListResult> {
+        match PostmarkApi::of(access) {
+            Ok(api) => suppressions::read(&api, cursor),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }

@@ -11,6 +11,7 @@ mod batch;
 mod domain_changes;
 mod event_webhook;
 mod lookup;
+mod suppressions;
 
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::{Map, Value, json};
@@ -29,6 +30,7 @@ use super::lookup::{LookupResult, MessageQuery};
 use super::mail::{OutgoingMail, Unsendable, header_value};
 use super::management::{DomainResult, EventTarget, Registration};
 use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, unusable_reply};
+use super::suppression_list::{ListCursor, ListResult};
 use super::{AccountAccess, Adapter, BaseUrl};
 use crate::address::Mailbox;
 use crate::clock::Timestamp;
@@ -214,6 +216,17 @@ impl Adapter for Sendgrid {
     fn look_up(&self, access: &AccountAccess<'_>, query: &MessageQuery) -> CallStep<LookupResult> {
         match SendgridApi::of(access) {
             Ok(api) => lookup::look_up(api, query, access.now),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn suppressions(
+        &self,
+        access: &AccountAccess<'_>,
+        cursor: &ListCursor,
+    ) -> CallStep<ListResult> {
+        match SendgridApi::of(access) {
+            Ok(api) => suppressions::read(&api, cursor),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }

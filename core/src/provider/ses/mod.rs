@@ -15,6 +15,7 @@ mod domains;
 mod errors;
 mod event_topic;
 mod signing;
+mod suppressions;
 
 use serde_json::{Value, json};
 
@@ -28,6 +29,7 @@ use super::limits::{FileLimits, HeaderLimits, MailLimits};
 use super::mail::{MailAttachment, OutgoingMail, Unsendable, header_value};
 use super::management::{DomainResult, EventTarget, Registration};
 use super::outcome::{CredentialCheck, SendOutcome, unusable_reply};
+use super::suppression_list::{ListCursor, ListResult};
 use super::{AccountAccess, Adapter, BaseUrl};
 use crate::address::Mailbox;
 use crate::clock::Timestamp;
@@ -274,6 +276,17 @@ impl Adapter for Ses {
             Ok(api) => event_topic::steps(&api, configuration_set, &target),
             Err(unusable) => unusable.into(),
         })
+    }
+
+    fn suppressions(
+        &self,
+        access: &AccountAccess<'_>,
+        cursor: &ListCursor,
+    ) -> CallStep<ListResult> {
+        match SesApi::of(access) {
+            Ok(api) => suppressions::read(&api, cursor),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
     }
 }
 

@@ -182,7 +182,8 @@ pub(super) async fn find_mailed(
                   ARRAY(SELECT position FROM mailed ORDER BY position) AS "positions!",
                   r.address_sealed
            FROM recipients r
-           WHERE r.message_id = $2 AND r.position = (SELECT min(position) FROM mailed)"#,
+           WHERE r.message_id = $2 AND r.position = (SELECT min(position) FROM mailed)
+             AND r.erased_at IS NULL"#,
         due.organization_id.0,
         due.message_id.0,
         due.attempt_id.0,

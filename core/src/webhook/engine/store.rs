@@ -142,8 +142,8 @@ pub async fn find_leased(
 #[derive(Debug, Default)]
 pub struct Due {
     pub deliveries: Vec<DueDelivery>,
-    /// Deliveries whose event, message or recipient was deleted, so that no body can be
-    /// built.
+    /// Deliveries whose event, message or recipient was deleted or erased, so that no body
+    /// can be built.
     pub orphans: Vec<(MessageId, WebhookDeliveryId)>,
     /// When the last of them became due, if there may be more.
     pub more_from: Option<Timestamp>,
@@ -191,7 +191,8 @@ pub async fn list_due(
                LIMIT 1
            ) m ON true
            LEFT JOIN LATERAL (
-               SELECT address_sealed, provider_account_id
+               -- The address is empty where it was erased.
+               SELECT nullif(address_sealed, '') AS address_sealed, provider_account_id
                FROM recipients
                WHERE message_id = d.message_id AND position = d.position
                LIMIT 1

@@ -8,6 +8,7 @@ pub(super) mod events;
 mod form;
 mod search;
 mod send;
+mod suppressions;
 pub(super) mod webhooks;
 
 use std::time::Duration;
@@ -77,6 +78,14 @@ pub(super) async fn handle(state: &State, request: &Request) -> Outcome {
         .into(),
         ["v3", domain, "events"] if get => read(request, |_| {
             search::first_page(state, request, &decode(domain))
+        })
+        .into(),
+        [
+            "v3",
+            domain,
+            name @ ("bounces" | "complaints" | "unsubscribes"),
+        ] if get => read(request, |key| {
+            suppressions::list(state, request, key, (&decode(domain), name))
         })
         .into(),
         ["v3", domain, "events", page] if get => read(request, |_| {

@@ -9,6 +9,7 @@ pub(super) mod events;
 mod model;
 mod search;
 mod send;
+mod suppressions;
 pub(super) mod webhooks;
 
 use http::header::ACCEPT;
@@ -80,6 +81,11 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
         ["messages", "outbound", id, "details"] if get => answer(request, SERVER_TOKEN, |token| {
             search::details(state, token, id)
         }),
+        ["message-streams", stream, "suppressions", "dump"] if get => {
+            answer(request, SERVER_TOKEN, |token| {
+                suppressions::dump(state, request, token, stream)
+            })
+        }
         ["webhooks"] => answer(request, SERVER_TOKEN, |token| {
             webhooks::handle(state, request, token, None)
         }),

@@ -7,6 +7,7 @@ pub(super) mod events;
 mod model;
 mod search;
 mod send;
+mod suppressions;
 pub(super) mod webhooks;
 
 use std::time::Duration;
@@ -59,6 +60,7 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
             domains::validate(state, key, id)
         }
         ["v3", "verified_senders"] if get => domains::senders(state, request, key),
+        ["v3", "suppression", name] if get => suppressions::list(state, request, key, name),
         ["v3", "messages"] if get => search::list(state, request, key),
         ["v3", "messages", id] if get => search::find(state, key, id),
         ["v3", "user", "webhooks", "event", "settings", rest @ ..] => {

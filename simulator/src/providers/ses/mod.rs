@@ -9,6 +9,7 @@ mod raw;
 mod send;
 mod sigv4;
 pub(crate) mod sns;
+mod suppressions;
 
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -47,6 +48,9 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
             send::send(state, request, &caller)
         }
         ["v2", "email", "account"] if get => identities::account(state, &caller).into(),
+        ["v2", "email", "suppression", "addresses"] if get => {
+            suppressions::list(state, request, &caller).into()
+        }
         ["v2", "email", "identities"] if get => identities::list(state, request, &caller).into(),
         ["v2", "email", "identities"] if request.method == Method::POST => {
             identities::create(state, request, &caller).into()
