@@ -40,27 +40,34 @@ struct Query {
     /// The expression by which the events are grouped, as text.
     grouped_by: &'static str,
     joined: &'static str,
+    /// A condition, beside the period.
+    filtered: &'static str,
 }
 
 const MESSAGES: &str = "JOIN messages m ON m.id = e.message_id";
-const QUERIES: [Query; 6] = [
+const RECIPIENTS: &str =
+    "JOIN recipients r ON r.message_id = e.message_id AND r.position = e.position";
+const QUERIES: [Query; 10] = [
     Query {
         name: "summary",
         path: "/summary?",
         grouped_by: "''",
         joined: "",
+        filtered: "true",
     },
     Query {
         name: "series by day",
         path: "?granularity=day&",
         grouped_by: "to_char(date_trunc('day', e.occurred_at AT TIME ZONE 'UTC'), 'YYYY-MM-DD HH24:MI:SS')",
         joined: "",
+        filtered: "true",
     },
     Query {
         name: "series by hour",
         path: "?granularity=hour&",
         grouped_by: "to_char(date_trunc('hour', e.occurred_at AT TIME ZONE 'UTC'), 'YYYY-MM-DD HH24:MI:SS')",
         joined: "",
+        filtered: "true",
     },
     Query {
         name: "by provider",
@@ -68,18 +75,49 @@ const QUERIES: [Query; 6] = [
         grouped_by: "p.provider_type::text",
         joined: "JOIN recipients r ON r.message_id = e.message_id AND r.position = e.position
                  JOIN provider_account_types p ON p.provider_account_id = r.provider_account_id",
+        filtered: "true",
     },
     Query {
         name: "by domain",
         path: "/breakdown?groupBy=domain&",
         grouped_by: "lower(split_part(m.from_address, '@', -1))",
         joined: MESSAGES,
+        filtered: "true",
     },
     Query {
         name: "by template",
         path: "/breakdown?groupBy=template&",
         grouped_by: "coalesce(m.template_id::text, '(none)')",
         joined: MESSAGES,
+        filtered: "true",
+    },
+    Query {
+        name: "in Tokyo",
+        path: "?granularity=day&timeZone=Asia/Tokyo&",
+        grouped_by: "to_char(date_trunc('day', e.occurred_at AT TIME ZONE 'Asia/Tokyo'), 'YYYY-MM-DD HH24:MI:SS')",
+        joined: "",
+        filtered: "true",
+    },
+    Query {
+        name: "by account",
+        path: "/breakdown?groupBy=account&",
+        grouped_by: "r.provider_account_id::text",
+        joined: RECIPIENTS,
+        filtered: "true",
+    },
+    Query {
+        name: "by their domain",
+        path: "/breakdown?groupBy=recipientDomain&",
+        grouped_by: "r.domain",
+        joined: RECIPIENTS,
+        filtered: "true",
+    },
+    Query {
+        name: "of a tag",
+        path: "/breakdown?groupBy=template&tag=invoices&",
+        grouped_by: "coalesce(m.template_id::text, '(none)')",
+        joined: MESSAGES,
+        filtered: "m.tags @> ARRAY['invoices']",
     },
 ];
 
@@ -193,10 +231,10 @@ async fn count_events(
     let statement = format!(
         "SELECT {}, {counts}
          FROM events e {}
-         WHERE e.organization_id = $1 AND e.event_type NOT IN ('QUEUED', 'DROPPED', 'DEFERRED')
+         WHERE e.organization_id = $1 AND {} AND e.event_type NOT IN ('QUEUED', 'DROPPED', 'DEFERRED')
            AND e.occurred_at >= date_trunc('hour', $2, 'UTC') AND e.occurred_at < date_trunc('hour', $3, 'UTC') + interval '1 hour'
          GROUP BY 1",
-        query.grouped_by, query.joined,
+        query.grouped_by, query.joined, query.filtered,
     );
     let began = Instant::now();
     let rows = sqlx::query(AssertSqlSafe(statement))
@@ -235,7 +273,9 @@ fn counts_in(query: &Query, answer: &Value) -> Sums {
     }
     let rows = data.as_array().expect("a list");
     let read = |row: &Value| {
-        let name = row["timestamp"].as_str().or(row["name"].as_str());
+        let name = ["timestamp", "id", "name"]
+            .iter()
+            .find_map(|name| row[*name].as_str());
         let counts = COUNTED.iter().filter_map(|(name, _)| count(&row[name]));
         (name.expect("a name").to_owned(), counts.collect::<Vec<_>>())
     };

@@ -2,8 +2,10 @@
 //! change them.
 
 mod breakdowns;
+mod filters;
 mod periods;
 mod rollups;
+mod zones;
 
 use chrono::{SecondsFormat, TimeDelta};
 use serde_json::{Value, json};
@@ -78,7 +80,13 @@ async fn agreed(caller: &Caller, from: Timestamp, to: Timestamp) -> Value {
             );
         }
     }
-    for group_by in ["provider", "domain", "template"] {
+    for group_by in [
+        "provider",
+        "domain",
+        "template",
+        "account",
+        "recipientDomain",
+    ] {
         let query = [period[0], period[1], ("groupBy", group_by)];
         let groups = caller.query(BREAKDOWN, &query).await.data(200);
         for count in &counts[..6] {

@@ -1,14 +1,16 @@
 //! Times and days in requests.
 
 use chrono::{
-    DateTime, Datelike as _, FixedOffset, Months, NaiveDate, NaiveDateTime, NaiveTime,
+    DateTime, Datelike as _, Days, FixedOffset, Months, NaiveDate, NaiveDateTime, NaiveTime,
     SubsecRound as _, TimeDelta, Timelike as _,
 };
+use chrono_tz::Tz;
 use poem_openapi::registry::MetaSchemaRef;
 use serde_json::Value;
 use waypost_core::acceptance::draft::SCHEDULE_MONTHS_MAX;
 use waypost_core::clock::Timestamp;
 use waypost_core::issue::Issue;
+use waypost_core::metrics::buckets;
 
 use crate::fields::{schema, string};
 use crate::validate::{Field, problem};
@@ -63,6 +65,76 @@ impl Field for End {
         // The last microsecond of the day, which is the precision of Postgres.
         let last = TimeDelta::days(1) - TimeDelta::microseconds(1);
         Ok(Self(day.map_or(moment, |_| moment + last)))
+    }
+}
+
+/// A point in time, or a local time or day of a time zone that is named beside it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ZonedTime {
+    Moment(Timestamp),
+    Local(NaiveDateTime),
+    Day(NaiveDate),
+}
+
+impl ZonedTime {
+    /// The beginning of a period that begins with it.
+    pub(crate) fn start(self, zone: Tz) -> Timestamp {
+        match self {
+            Self::Moment(moment) => moment,
+            Self::Local(local) => buckets::moment(local, zone),
+            Self::Day(day) => buckets::start_of_day(day, zone),
+        }
+    }
+
+    /// The end of a period that ends with it: a day is included whole.
+    pub(crate) fn end(self, zone: Tz) -> Timestamp {
+        match self {
+            Self::Moment(_) | Self::Local(_) => self.start(zone),
+            // The last microsecond of the day, which is the precision of Postgres.
+            Self::Day(day) => {
+                buckets::start_of_day(day + Days::new(1), zone) - TimeDelta::microseconds(1)
+            }
+        }
+    }
+}
+
+impl Field for ZonedTime {
+    fn schema() -> MetaSchemaRef {
+        Moment::schema()
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let text = string(value)?;
+        let Moment(moment) = Moment::read(Value::from(text.as_str()))?;
+        if read_with_offset(&text).is_some() {
+            return Ok(Self::Moment(moment));
+        }
+        Ok(match read_day(&text) {
+            Some(day) => Self::Day(day),
+            None => Self::Local(moment.naive_utc()),
+        })
+    }
+}
+
+/// A time zone, by its name in the IANA database.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeZoneName(pub(crate) Tz);
+
+impl Field for TimeZoneName {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.min_length = Some(1);
+            schema.max_length = Some(64);
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        match string(value)?.parse() {
+            Ok(zone) => Ok(Self(zone)),
+            Err(_) => {
+                problem("must be a name of the IANA time zone database, such as Europe/Berlin")
+            }
+        }
     }
 }
 

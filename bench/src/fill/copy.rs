@@ -48,6 +48,10 @@ impl Rows {
         self.bytes(value.as_bytes());
     }
 
+    pub(crate) fn smallint(&mut self, value: i16) {
+        self.bytes(&value.to_be_bytes());
+    }
+
     pub(crate) fn integer(&mut self, value: i32) {
         self.bytes(&value.to_be_bytes());
     }

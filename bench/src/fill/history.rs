@@ -36,6 +36,12 @@ pub(crate) const RARE_TAG: &str = "recall";
 /// The recipients of all messages.
 const PEOPLE: u64 = 500_000;
 
+/// The domain of all recipients.
+pub(crate) const RECIPIENT_DOMAIN: &str = "example.org";
+/// The steps (waypost_metric_time) of 400 ms and 1,900 ms, which every mail takes.
+pub(crate) const SENT_IN: i16 = 34;
+pub(crate) const DELIVERED_IN: i16 = 43;
+
 /// A text in no subject.
 pub(crate) const NO_TEXT: &str = "zebrafinch";
 
@@ -219,6 +225,11 @@ pub(crate) fn hour(at_ms: i64) -> i64 {
     at_ms - at_ms.rem_euclid(HOUR_MS)
 }
 
+/// Start of the quarter of an hour that contains this time, in milliseconds.
+pub(crate) fn quarter(at_ms: i64) -> i64 {
+    at_ms - at_ms.rem_euclid(HOUR_MS / 4)
+}
+
 /// A UUIDv7 of this time.
 pub(crate) fn uuid_v7(at_ms: i64, random: u64) -> Uuid {
     let time = u128::try_from(at_ms).unwrap_or_default() << 80;
@@ -249,7 +260,7 @@ pub(crate) fn hash(random: u64) -> [u8; 32] {
 
 /// The address of a recipient.
 pub(crate) fn person(nth: u64) -> String {
-    format!("person-{nth}@example.org")
+    format!("person-{nth}@{RECIPIENT_DOMAIN}")
 }
 
 fn choose(random: u64, among: usize) -> usize {

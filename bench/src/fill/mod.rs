@@ -310,13 +310,14 @@ async fn partitions(connection: &mut PgConnection, table: &str) -> sqlx::Result<
     Ok(partitions.collect())
 }
 
-/// Hour, organization, provider account, domain and template.
-type DeltaKey = (i64, usize, usize, usize, Option<usize>);
+/// Quarter of an hour, organization, provider account, domain, template, tag, and the counter
+/// that is counted.
+type DeltaKey = (i64, usize, usize, usize, Option<usize>, &'static str, usize);
 
 /// Inserts the counts that the service's triggers would have inserted.
 async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result<()> {
     let mut by_hour: HashMap<(usize, &str, i64), i64> = HashMap::new();
-    let mut deltas: BTreeMap<DeltaKey, [i64; 6]> = BTreeMap::new();
+    let mut deltas: BTreeMap<DeltaKey, i64> = BTreeMap::new();
     for number in 0..history.messages {
         let message = history.message(number);
         let hour = history::hour(message.accepted_ms);
@@ -328,13 +329,15 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
                 continue;
             };
             let key = (
-                history::hour(at),
+                history::quarter(at),
                 message.owner,
                 message.account,
                 message.domain,
                 message.template,
+                message.tag(),
+                column,
             );
-            deltas.entry(key).or_default()[column] += 1;
+            *deltas.entry(key).or_default() += 1;
         }
     }
     insert_counts(connection, history, &by_hour).await?;
@@ -356,6 +359,7 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
         "metric_deltas",
         "metric_rollups",
         "metric_days",
+        "metric_keys",
         "message_counts",
         "message_hours",
     ] {
@@ -414,33 +418,40 @@ fn counter_column(event: &str) -> Option<usize> {
 async fn insert_deltas(
     connection: &mut PgConnection,
     history: &History,
-    deltas: &BTreeMap<DeltaKey, [i64; 6]>,
+    deltas: &BTreeMap<DeltaKey, i64>,
 ) -> sqlx::Result<()> {
     let target = Target {
         table: "metric_deltas",
-        columns:
-            "hour, organization_id, provider, domain, template, sent, delivered, opened, clicked,
-                  bounced, complained, unsubscribed",
+        columns: "quarter, organization_id, account, domain, template, tags, recipient_domain, sent_in, delivered_in,
+                  sent, delivered, opened, clicked, bounced, complained, unsubscribed",
     };
     let mut deltas = deltas.iter();
     let count = deltas.len() as u64;
     copy::copy(connection, target, 0..count, |rows, _| {
-        let ((hour, owner, account, domain, template), counts) =
+        let ((quarter, owner, account, domain, template, tag, counted), number) =
             deltas.next().expect("as many as were counted");
         let owner = &history.owners[*owner];
-        rows.row(12);
-        rows.time(*hour);
+        rows.row(16);
+        rows.time(*quarter);
         rows.uuid(owner.id);
-        rows.text(owner.accounts[*account].1);
+        rows.text(&owner.accounts[*account].0.to_string());
         rows.text(&owner.domains[*domain]);
         match template {
             Some(template) => rows.text(&owner.templates[*template].to_string()),
             None => rows.text(""),
         }
-        for count in counts {
-            rows.bigint(*count);
+        rows.text_array(tag);
+        rows.text(history::RECIPIENT_DOMAIN);
+        for (column, took) in [history::SENT_IN, history::DELIVERED_IN].iter().enumerate() {
+            if column == *counted {
+                rows.smallint(*took);
+            } else {
+                rows.null();
+            }
         }
-        rows.bigint(0);
+        for column in 0..7 {
+            rows.bigint(if column == *counted { *number } else { 0 });
+        }
     })
     .await?;
     Ok(())

@@ -1,7 +1,7 @@
 //! The tables of the history, and the rows of a message in each.
 
 use super::copy::Rows;
-use super::history::{self, History, Message};
+use super::history::{self, History, Message, RECIPIENT_DOMAIN};
 
 /// Local part of every From address.
 const LOCAL_PART: &str = "hello";
@@ -45,7 +45,7 @@ impl Table {
             Self::Recipients => {
                 "message_id, position, organization_id, address_sealed, address_hash, status,
                  provider_account_id, provider_message_id, attempts, next_attempt_at, sent_at,
-                 delivered_at, opened_at, clicked_at"
+                 delivered_at, opened_at, clicked_at, domain"
             }
             Self::Attempts => {
                 "message_id, id, organization_id, position, provider_account_id, started_at,
@@ -106,7 +106,7 @@ fn write_message(rows: &mut Rows, history: &History, message: &Message) {
 
 fn write_recipient(rows: &mut Rows, history: &History, message: &Message) {
     let owner = &history.owners[message.owner];
-    rows.row(14);
+    rows.row(15);
     rows.uuid(message.id);
     rows.integer(0);
     rows.uuid(owner.id);
@@ -124,6 +124,7 @@ fn write_recipient(rows: &mut Rows, history: &History, message: &Message) {
     rows.time_or_null(message.delivered_ms);
     rows.time_or_null(message.opened_ms);
     rows.time_or_null(message.clicked_ms);
+    rows.text(RECIPIENT_DOMAIN);
 }
 
 fn write_attempt(rows: &mut Rows, history: &History, message: &Message) {

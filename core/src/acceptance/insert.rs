@@ -63,6 +63,8 @@ pub(super) struct NewMessage {
 pub(super) struct NewRecipient {
     pub(super) address_sealed: Vec<u8>,
     pub(super) address_hash: AddressHash,
+    /// The domain of the address, in lower case.
+    pub(super) domain: String,
     /// The id of its DROPPED event, if it is suppressed and nothing is sent to it.
     pub(super) dropped_event: Option<EventId>,
     /// Whether the INSERT has to check that it is not suppressed.
@@ -287,6 +289,7 @@ struct RecipientRow<'a> {
     text: Option<&'a str>,
     metadata: Option<&'a Value>,
     scheduled_at: Option<Timestamp>,
+    domain: &'a str,
 }
 
 impl<'a> RecipientRow<'a> {
@@ -311,6 +314,7 @@ impl<'a> RecipientRow<'a> {
                 text: recipient.own.as_ref().and_then(|own| own.text.as_deref()),
                 metadata: recipient.metadata.as_ref(),
                 scheduled_at: message.scheduled_at,
+                domain: &recipient.domain,
             })
     }
 }

@@ -67,11 +67,11 @@ WITH listed AS (
     FROM new
 ), recipient AS (
     INSERT INTO recipients (message_id, position, organization_id, address_sealed, address_hash,
-                            status, last_error, next_attempt_at, kind)
+                            status, last_error, next_attempt_at, kind, domain)
     SELECT message_id, position, organization_id, address_sealed, address_hash,
            CASE WHEN dropped_event_id IS NULL THEN 'QUEUED' ELSE 'FAILED' END::message_status,
            CASE WHEN dropped_event_id IS NOT NULL THEN $5 END,
-           coalesce(scheduled_at, 'epoch'), kind
+           coalesce(scheduled_at, 'epoch'), kind, domain
     FROM new_recipient
 ), content AS (
     INSERT INTO recipient_contents (message_id, position, organization_id, subject, html, text, metadata)

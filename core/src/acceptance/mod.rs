@@ -342,6 +342,7 @@ impl Acceptor {
             kind: recipient.kind,
             own: own.next_if(|own| own.position == position),
             metadata: recipient.metadata,
+            domain: recipient.mailbox.address().domain().to_ascii_lowercase(),
             address_hash: check.hash,
             dropped_event: check.is_suppressed.then(|| self.ids.next_at(created_at)),
             is_unchecked: check.is_left_to_insert,

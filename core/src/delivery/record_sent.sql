@@ -32,7 +32,7 @@ WITH accepted AS (
       AND r.status IN ('SENDING', 'QUEUED', 'FAILED')
     RETURNING r.message_id, r.sent_at, r.delivered_at, r.provider_account_id, r.provider_message_id,
               c.organization_id, c.event_id, c.finished_at, c.worker, c.attempt_id, 0 AS chunk,
-              c.provider_message_id AS reported_id, r.first_sent_at IS NULL AS is_first
+              c.provider_message_id AS reported_id, r.first_sent_at IS NULL AS is_first, r.domain
 ), message AS (
     UPDATE messages m
     SET status = 'SENT', sent_at = r.sent_at, delivered_at = r.delivered_at,
@@ -43,17 +43,17 @@ WITH accepted AS (
     FROM moved r
     WHERE m.id = r.message_id
     RETURNING r.organization_id, r.finished_at, r.provider_account_id, m.from_address, m.template_id,
-              r.is_first
+              m.tags, greatest(m.created_at, m.scheduled_at) AS accepted_at, r.domain,
+              r.is_first AND m.is_test IS NOT TRUE AS is_counted
 ), metric AS (
-    INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
-                               sent, delivered, opened, clicked, bounced, complained, unsubscribed)
-    SELECT m.organization_id, date_trunc('hour', m.finished_at, 'UTC'), p.provider,
-           waypost_metric_domain(m.from_address), coalesce(m.template_id::text, ''),
-           count(*), 0, 0, 0, 0, 0, 0
-    FROM message m
-    CROSS JOIN LATERAL waypost_metric_provider(m.provider_account_id) p
-    WHERE m.is_first
-    GROUP BY 1, 2, 3, 4, 5
+    INSERT INTO metric_deltas (organization_id, quarter, account, domain, template, tags, recipient_domain,
+                               sent_in, sent, delivered, opened, clicked, bounced, complained, unsubscribed)
+    SELECT organization_id, waypost_quarter(finished_at), provider_account_id::text,
+           waypost_metric_domain(from_address), coalesce(template_id::text, ''), tags, coalesce(domain, ''),
+           waypost_metric_time(accepted_at, finished_at), count(*), 0, 0, 0, 0, 0, 0
+    FROM message
+    WHERE is_counted
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
 ), event AS (
     INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data,
                         is_counted)

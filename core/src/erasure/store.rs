@@ -149,7 +149,7 @@ pub(super) async fn erase_recipients(
 ) -> Result<ErasedRecipients, Fault> {
     let rows = query!(
         "UPDATE recipients
-         SET address_sealed = '', last_error = NULL, erased_at = coalesce(erased_at, $3)
+         SET address_sealed = '', domain = NULL, last_error = NULL, erased_at = coalesce(erased_at, $3)
          WHERE message_id = ANY($1) AND address_hash = $2
          RETURNING message_id, position",
         ids,

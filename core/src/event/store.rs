@@ -1,5 +1,6 @@
 //! Events in Postgres.
 
+use serde_json::json;
 use sqlx::{PgConnection, query, query_as};
 use uuid::Uuid;
 
@@ -8,7 +9,7 @@ use crate::address::AddressHash;
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId};
-use crate::metrics::Delta;
+use crate::metrics::{Delta, TimeStep};
 
 /// Inserts events of any number of messages. In the same statement, a trigger counts them
 /// for the metrics, once per recipient, without opens and clicks whose `data` says
@@ -44,20 +45,26 @@ async fn write(
     let count = |pick: fn(&Delta) -> i64| deltas.iter().map(pick).collect::<Vec<_>>();
     let types = events.iter().map(|event| event.event_type.as_str());
     let data = events.iter().map(|event| event.data.as_ref());
-    let templates = deltas
-        .iter()
-        .map(|delta| delta.dimensions.template_id.map(|id| id.0));
+    let dimensions = || deltas.iter().map(|delta| &delta.dimensions);
+    let templates = dimensions().map(|of| of.template_id.map(|id| id.0));
+    let recipient_domains = dimensions().map(|of| of.recipient_domain.as_str());
+    let time = |pick: fn(&Delta) -> Option<TimeStep>| {
+        let steps = deltas.iter().map(|delta| pick(delta).map(|step| step.0));
+        steps.collect::<Vec<_>>()
+    };
     query!(
         r#"WITH metric AS (
-               INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
+               INSERT INTO metric_deltas (organization_id, quarter, account, domain, template, tags,
+                                          recipient_domain, sent_in, delivered_in,
                                           sent, delivered, opened, clicked, bounced, complained, unsubscribed)
-               SELECT d.organization_id, d.hour, p.provider, d.domain, coalesce(d.template_id::text, ''),
-                      d.sent, d.delivered, d.opened, d.clicked, d.bounced, d.complained, d.unsubscribed
+               SELECT organization_id, quarter, account_id::text, domain, coalesce(template_id::text, ''),
+                      ARRAY(SELECT jsonb_array_elements_text(tags)), recipient_domain, sent_in, delivered_in,
+                      sent, delivered, opened, clicked, bounced, complained, unsubscribed
                FROM UNNEST($8::uuid[], $9::timestamptz[], $10::uuid[], $11::text[], $12::uuid[], $13::bigint[],
-                           $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[])
-                 AS d (organization_id, hour, account_id, domain, template_id, sent, delivered, opened, clicked,
-                       bounced, complained, unsubscribed)
-               CROSS JOIN LATERAL waypost_metric_provider(d.account_id) p
+                           $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[],
+                           $21::jsonb[], $22::text[], $23::smallint[], $24::smallint[])
+                 AS d (organization_id, quarter, account_id, domain, template_id, sent, delivered, opened, clicked,
+                       bounced, complained, unsubscribed, tags, recipient_domain, sent_in, delivered_in)
            )
            INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data, is_counted)
            SELECT message_id, id, organization_id, position, event_type::event_type, occurred_at, data, $20
@@ -71,9 +78,9 @@ async fn write(
         &events.iter().map(|event| event.occurred_at).collect::<Vec<_>>(),
         &data.collect::<Vec<_>>() as &[Option<&serde_json::Value>],
         &deltas.iter().map(|delta| delta.organization_id.0).collect::<Vec<_>>(),
-        &deltas.iter().map(|delta| delta.hour).collect::<Vec<_>>(),
-        &deltas.iter().map(|delta| delta.dimensions.account_id.0).collect::<Vec<_>>(),
-        &deltas.iter().map(|delta| delta.dimensions.domain.as_str()).collect::<Vec<_>>() as &[&str],
+        &deltas.iter().map(|delta| delta.quarter).collect::<Vec<_>>(),
+        &dimensions().map(|of| of.account_id.0).collect::<Vec<_>>(),
+        &dimensions().map(|of| of.domain.as_str()).collect::<Vec<_>>() as &[&str],
         &templates.collect::<Vec<_>>() as &[Option<Uuid>],
         &count(|delta| delta.counts.sent),
         &count(|delta| delta.counts.delivered),
@@ -83,6 +90,10 @@ async fn write(
         &count(|delta| delta.counts.complained),
         &count(|delta| delta.counts.unsubscribed),
         is_counted,
+        &dimensions().map(|of| json!(of.tags)).collect::<Vec<_>>(),
+        &recipient_domains.collect::<Vec<_>>() as &[&str],
+        &time(|delta| delta.sent_in) as &[Option<i16>],
+        &time(|delta| delta.delivered_in) as &[Option<i16>],
     )
     .execute(connection)
     .await

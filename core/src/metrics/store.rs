@@ -1,99 +1,116 @@
 //! Metrics in Postgres. A trigger on `events` writes the deltas, unless the code that inserts the
-//! events counts them itself.
+//! events counts them itself. `waypost_metrics` reads roll-ups and deltas together.
 
-use sqlx::{PgConnection, query, query_scalar};
+use chrono::Timelike as _;
+use sqlx::{PgConnection, query, query_file_scalar};
 
-use super::{BreakdownRow, EventCounts, Granularity, GroupBy, Period, SeriesBucket};
+use super::selection::Selection;
+use super::{
+    AccountTimes, BreakdownRow, EventCounts, GroupBy, KEYS_PER_MONTH_MAX, Percentiles, Period,
+    SeriesBucket, TimeStep,
+};
+use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::db::organization_shard::OrganizationShard;
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 
-/// The counts of each bucket of a period, oldest first, including empty buckets.
+/// The counts of the buckets of a period that begin at `starts` (see [`super::buckets::starts`]),
+/// including empty ones.
 pub async fn series(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
+    selection: &Selection,
     period: Period,
-    granularity: Granularity,
+    starts: &[Timestamp],
 ) -> Result<Vec<SeriesBucket>, Fault> {
-    if period.is_empty() {
-        return Ok(Vec::new());
+    let mut buckets: Vec<SeriesBucket> = starts
+        .iter()
+        .map(|at| SeriesBucket {
+            at: *at,
+            start: at.with_timezone(&period.zone).naive_local(),
+            counts: EventCounts::default(),
+        })
+        .collect();
+    if buckets.is_empty() {
+        return Ok(buckets);
     }
+    // Days of UTC serve buckets that begin with them.
+    let is_by_day = starts
+        .iter()
+        .all(|at| at.num_seconds_from_midnight() == 0 && at.nanosecond() == 0);
+    let is_by_day = is_by_day && starts.len() < period.hours();
+    let (first_day, end_day) = if is_by_day {
+        period.whole_days()
+    } else {
+        (period.end_hour(), period.end_hour())
+    };
     let rows = query!(
-        r#"WITH counted AS (
-               SELECT hour, sent, delivered, opened, clicked, bounced, complained, unsubscribed
-               FROM metric_rollups
-               WHERE organization_id = $1 AND dimension = 'TOTAL' AND hour >= $2 AND hour < $3
-               UNION ALL
-               SELECT hour, sent, delivered, opened, clicked, bounced, complained, unsubscribed
-               FROM metric_deltas
-               WHERE organization_id = $1 AND hour >= $2 AND hour < $3
-           ), summed AS (
-               SELECT date_trunc($4, hour AT TIME ZONE 'UTC') AS start,
-                      sum(sent) AS sent, sum(delivered) AS delivered, sum(opened) AS opened,
-                      sum(clicked) AS clicked, sum(bounced) AS bounced, sum(complained) AS complained,
-                      sum(unsubscribed) AS unsubscribed
-               FROM counted
-               GROUP BY 1
-           )
-           SELECT b.start AS "start!",
-                  coalesce(s.sent, 0)::bigint AS "sent!", coalesce(s.delivered, 0)::bigint AS "delivered!",
-                  coalesce(s.opened, 0)::bigint AS "opened!", coalesce(s.clicked, 0)::bigint AS "clicked!",
-                  coalesce(s.bounced, 0)::bigint AS "bounced!",
-                  coalesce(s.complained, 0)::bigint AS "complained!",
-                  coalesce(s.unsubscribed, 0)::bigint AS "unsubscribed!"
-           FROM generate_series(date_trunc($4, $2::timestamptz AT TIME ZONE 'UTC'),
-                                $3::timestamptz AT TIME ZONE 'UTC' - interval '1 hour',
-                                ('1 ' || $4)::interval) AS b (start)
-           LEFT JOIN summed s ON s.start = b.start
-           ORDER BY b.start"#,
+        r#"SELECT width_bucket(at, $9::timestamptz[]) AS "bucket!",
+                  sum(sent)::bigint AS "sent!", sum(delivered)::bigint AS "delivered!",
+                  sum(opened)::bigint AS "opened!", sum(clicked)::bigint AS "clicked!",
+                  sum(bounced)::bigint AS "bounced!", sum(complained)::bigint AS "complained!",
+                  sum(unsubscribed)::bigint AS "unsubscribed!"
+           FROM waypost_metrics($1, $2::text::metric_dimension, $3, $4::text::metric_dimension, $5, $6, $7, $8)
+           WHERE $10::text IS NULL OR key = $10
+           GROUP BY 1"#,
         organization_id.0,
+        selection.filter,
+        selection.filter_key,
+        selection.grouped_by,
         period.first_hour(),
         period.end_hour(),
-        granularity.as_str(),
+        first_day,
+        end_day,
+        starts,
+        selection.only,
     )
     .fetch_all(connection)
     .await
     .or_fault("read metrics")?;
-    let buckets = rows.into_iter().map(|row| SeriesBucket {
-        start: row.start,
-        counts: EventCounts {
-            sent: row.sent,
-            delivered: row.delivered,
-            opened: row.opened,
-            clicked: row.clicked,
-            bounced: row.bounced,
-            complained: row.complained,
-            unsubscribed: row.unsubscribed,
-        },
-    });
-    Ok(buckets.collect())
+    for row in rows {
+        // The first bucket is 1.
+        let nth = usize::try_from(row.bucket - 1).unwrap_or_default();
+        if let Some(bucket) = buckets.get_mut(nth) {
+            bucket.counts = EventCounts {
+                sent: row.sent,
+                delivered: row.delivered,
+                opened: row.opened,
+                clicked: row.clicked,
+                bounced: row.bounced,
+                complained: row.complained,
+                unsubscribed: row.unsubscribed,
+            };
+        }
+    }
+    Ok(buckets)
 }
 
 /// The counts of a period.
 pub async fn summary(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
+    selection: &Selection,
     period: Period,
 ) -> Result<EventCounts, Fault> {
+    let (first_day, end_day) = period.whole_days();
     let row = query!(
         r#"SELECT coalesce(sum(sent), 0)::bigint AS "sent!", coalesce(sum(delivered), 0)::bigint AS "delivered!",
                   coalesce(sum(opened), 0)::bigint AS "opened!", coalesce(sum(clicked), 0)::bigint AS "clicked!",
                   coalesce(sum(bounced), 0)::bigint AS "bounced!",
                   coalesce(sum(complained), 0)::bigint AS "complained!",
                   coalesce(sum(unsubscribed), 0)::bigint AS "unsubscribed!"
-           FROM (
-               SELECT sent, delivered, opened, clicked, bounced, complained, unsubscribed
-               FROM metric_rollups
-               WHERE organization_id = $1 AND dimension = 'TOTAL' AND hour >= $2 AND hour < $3
-               UNION ALL
-               SELECT sent, delivered, opened, clicked, bounced, complained, unsubscribed
-               FROM metric_deltas
-               WHERE organization_id = $1 AND hour >= $2 AND hour < $3
-           ) counted"#,
+           FROM waypost_metrics($1, $2::text::metric_dimension, $3, $4::text::metric_dimension, $5, $6, $7, $8)
+           WHERE $9::text IS NULL OR key = $9"#,
         organization_id.0,
+        selection.filter,
+        selection.filter_key,
+        selection.grouped_by,
         period.first_hour(),
         period.end_hour(),
+        first_day,
+        end_day,
+        selection.only,
     )
     .fetch_one(connection)
     .await
@@ -110,69 +127,75 @@ pub async fn summary(
 }
 
 /// The counts of a period for each value of a dimension, by descending `sent`, then by name.
-/// A template has its current name, followed by its id if another template has the same name.
-/// A deleted template has its id. Messages without a template are under `(none)`.
+/// Templates and accounts have their current names, followed by their ids if several have the
+/// same name; deleted ones have their ids. Messages without a value are under `(none)`.
+#[expect(clippy::too_many_lines, reason = "one statement and its columns")]
 pub async fn breakdown(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
+    selection: &Selection,
     period: Period,
     group_by: GroupBy,
 ) -> Result<Vec<BreakdownRow>, Fault> {
     let (first_day, end_day) = period.whole_days();
     let rows = query!(
         r#"WITH counted AS (
-               SELECT key, sent, delivered, opened, clicked, bounced, complained, unsubscribed
-               FROM metric_days
-               WHERE organization_id = $1 AND dimension = $4::text::metric_dimension AND day >= $5 AND day < $6
-               UNION ALL
-               SELECT key, sent, delivered, opened, clicked, bounced, complained, unsubscribed
-               FROM metric_rollups
-               WHERE organization_id = $1 AND dimension = $4::text::metric_dimension AND hour >= $2 AND hour < $5
-               UNION ALL
-               SELECT key, sent, delivered, opened, clicked, bounced, complained, unsubscribed
-               FROM metric_rollups
-               WHERE organization_id = $1 AND dimension = $4::text::metric_dimension AND hour >= $6 AND hour < $3
-               UNION ALL
-               SELECT CASE $4 WHEN 'PROVIDER' THEN provider WHEN 'DOMAIN' THEN domain ELSE template END,
-                      sent, delivered, opened, clicked, bounced, complained, unsubscribed
-               FROM metric_deltas
-               WHERE organization_id = $1 AND hour >= $2 AND hour < $3
-           ), summed AS (
                -- Bytewise order is faster to compare.
-               SELECT key COLLATE "C" AS key, sum(sent)::bigint AS sent, sum(delivered)::bigint AS delivered,
-                      sum(opened)::bigint AS opened, sum(clicked)::bigint AS clicked,
-                      sum(bounced)::bigint AS bounced, sum(complained)::bigint AS complained,
-                      sum(unsubscribed)::bigint AS unsubscribed
-               FROM counted
+               SELECT coalesce($10, key) COLLATE "C" AS key, sum(sent)::bigint AS sent,
+                      sum(delivered)::bigint AS delivered, sum(opened)::bigint AS opened,
+                      sum(clicked)::bigint AS clicked, sum(bounced)::bigint AS bounced,
+                      sum(complained)::bigint AS complained, sum(unsubscribed)::bigint AS unsubscribed
+               FROM waypost_metrics($1, $2::text::metric_dimension, $3, $4::text::metric_dimension, $5, $6, $7, $8)
+               WHERE $9::text IS NULL OR key = $9
+               GROUP BY 1
+           ), typed AS (
+               SELECT CASE WHEN $11 = 'provider' THEN coalesce(t.provider_type::text, c.key) ELSE c.key END AS key,
+                      sum(sent)::bigint AS sent, sum(delivered)::bigint AS delivered, sum(opened)::bigint AS opened,
+                      sum(clicked)::bigint AS clicked, sum(bounced)::bigint AS bounced,
+                      sum(complained)::bigint AS complained, sum(unsubscribed)::bigint AS unsubscribed
+               FROM counted c
+               -- Only keys that are ids are cast; others may stand for accounts that were not told apart.
+               LEFT JOIN provider_account_types t
+                 ON t.provider_account_id = CASE WHEN $11 = 'provider' AND length(c.key) = 36 THEN c.key::uuid END
                GROUP BY 1
            ), named AS (
-               SELECT s.*,
-                      (CASE WHEN $4 <> 'TEMPLATE' THEN s.key
-                           WHEN s.key = '' THEN '(none)'
-                           WHEN t.name IS NULL THEN s.key
-                           WHEN count(*) OVER (PARTITION BY t.name) > 1 THEN t.name || ' (' || s.key || ')'
-                           ELSE t.name END) COLLATE "default" AS name
-               FROM summed s
+               SELECT c.*, coalesce(t.name, a.display_name) AS given
+               FROM typed c
                LEFT JOIN templates t
-                 -- Only keys of this dimension are ids; others must not be cast.
-                 ON t.organization_id = $1 AND t.id = CASE $4 WHEN 'TEMPLATE' THEN nullif(s.key, '')::uuid END
+                 ON t.organization_id = $1
+                AND t.id = CASE WHEN $11 = 'template' AND length(c.key) = 36 THEN c.key::uuid END
+               LEFT JOIN provider_accounts a
+                 ON a.organization_id = $1
+                AND a.id = CASE WHEN $11 = 'account' AND length(c.key) = 36 THEN c.key::uuid END
+           ), told AS (
+               SELECT n.*, (CASE WHEN key = '' THEN '(none)'
+                                 WHEN given IS NULL THEN key
+                                 WHEN count(*) OVER (PARTITION BY given) > 1 THEN given || ' (' || key || ')'
+                                 ELSE given END) COLLATE "default" AS name
+               FROM named n
            )
-           SELECT name AS "name!", sent AS "sent!", delivered AS "delivered!", opened AS "opened!",
+           SELECT key AS "key!", name AS "name!", sent AS "sent!", delivered AS "delivered!", opened AS "opened!",
                   clicked AS "clicked!", bounced AS "bounced!", complained AS "complained!",
                   unsubscribed AS "unsubscribed!"
-           FROM named
+           FROM told
            ORDER BY sent DESC, name, key"#,
         organization_id.0,
+        selection.filter,
+        selection.filter_key,
+        selection.grouped_by,
         period.first_hour(),
         period.end_hour(),
-        dimension_of(group_by),
         first_day,
         end_day,
+        selection.only,
+        selection.named,
+        group_by.as_str(),
     )
     .fetch_all(connection)
     .await
     .or_fault("read metrics")?;
     let groups = rows.into_iter().map(|row| BreakdownRow {
+        key: row.key,
         name: row.name,
         counts: EventCounts {
             sent: row.sent,
@@ -187,17 +210,48 @@ pub async fn breakdown(
     Ok(groups.collect())
 }
 
-/// The name of the dimension in the database.
-fn dimension_of(group_by: GroupBy) -> &'static str {
-    match group_by {
-        GroupBy::Provider => "PROVIDER",
-        GroupBy::Domain => "DOMAIN",
-        GroupBy::Template => "TEMPLATE",
-    }
+/// How fast accounts were in a period, in the order of `accounts`.
+pub async fn account_times(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    accounts: Vec<String>,
+    period: Period,
+) -> Result<Vec<AccountTimes>, Fault> {
+    let (first_day, end_day) = period.whole_days();
+    let rows = query!(
+        r#"SELECT a.id AS "account!", g.name AS "grouped_by!", m.key::smallint AS "step!",
+                  sum(m.sent + m.delivered)::bigint AS "count!"
+           FROM UNNEST($2::text[]) AS a (id)
+           CROSS JOIN (VALUES ('ACCEPT_TO_SENT'), ('SENT_TO_DELIVERED')) AS g (name)
+           CROSS JOIN LATERAL waypost_metrics($1, 'ACCOUNT', a.id, g.name::metric_dimension, $3, $4, $5, $6) m
+           GROUP BY 1, 2, 3
+           ORDER BY 1, 2, 3"#,
+        organization_id.0,
+        &accounts,
+        period.first_hour(),
+        period.end_hour(),
+        first_day,
+        end_day,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("read metrics")?;
+    let percentiles = |account: &str, grouped_by: &str| {
+        let rows = rows.iter();
+        let of = rows.filter(|row| row.account == account && row.grouped_by == grouped_by);
+        let steps = of.map(|row| (TimeStep(row.step), row.count));
+        Percentiles::of(&steps.collect::<Vec<_>>())
+    };
+    let times = accounts.iter().map(|account| AccountTimes {
+        account: account.clone(),
+        accept_to_sent: percentiles(account, "ACCEPT_TO_SENT"),
+        sent_to_delivered: percentiles(account, "SENT_TO_DELIVERED"),
+    });
+    Ok(times.collect())
 }
 
-/// Adds up to `limit` deltas of a shard of the organizations to the hourly and daily roll-ups
-/// and returns their number. One statement deletes and adds them, so a reader counts each
+/// Adds up to `limit` deltas of a shard of the organizations to the roll-ups of quarters and
+/// days and returns their number. One statement deletes and adds them, so a reader counts each
 /// delta once, and several callers may run at once.
 ///
 /// # Errors
@@ -207,60 +261,12 @@ pub async fn roll_up(
     shard: OrganizationShard,
     limit: i64,
 ) -> Result<i64, Fault> {
-    query_scalar!(
-        r#"WITH taken AS (
-               DELETE FROM metric_deltas
-               WHERE ctid = ANY(ARRAY(SELECT ctid FROM metric_deltas WHERE (uuid_hash(organization_id) & $2) = $3
-                                      LIMIT $1 FOR UPDATE SKIP LOCKED))
-               RETURNING *
-           ), summed AS (
-               SELECT t.organization_id, d.dimension, t.hour, d.key,
-                      sum(t.sent) AS sent, sum(t.delivered) AS delivered, sum(t.opened) AS opened,
-                      sum(t.clicked) AS clicked, sum(t.bounced) AS bounced, sum(t.complained) AS complained,
-                      sum(t.unsubscribed) AS unsubscribed
-               FROM taken t
-               CROSS JOIN LATERAL (
-                   VALUES ('TOTAL'::metric_dimension, ''), ('PROVIDER', t.provider),
-                          ('DOMAIN', t.domain), ('TEMPLATE', t.template)
-               ) AS d (dimension, key)
-               GROUP BY 1, 2, 3, 4
-           ), rolled_up AS (
-               INSERT INTO metric_rollups (organization_id, dimension, hour, key, sent, delivered, opened, clicked,
-                                           bounced, complained, unsubscribed)
-               SELECT *
-               FROM summed
-               -- Simultaneous roll-ups lock the rows in the same order.
-               ORDER BY organization_id, dimension, hour, key
-               ON CONFLICT (organization_id, dimension, hour, key) DO UPDATE
-               SET sent = metric_rollups.sent + excluded.sent,
-                   delivered = metric_rollups.delivered + excluded.delivered,
-                   opened = metric_rollups.opened + excluded.opened,
-                   clicked = metric_rollups.clicked + excluded.clicked,
-                   bounced = metric_rollups.bounced + excluded.bounced,
-                   complained = metric_rollups.complained + excluded.complained,
-                   unsubscribed = metric_rollups.unsubscribed + excluded.unsubscribed
-           ), rolled_up_by_day AS (
-               INSERT INTO metric_days (organization_id, dimension, day, key, sent, delivered, opened, clicked,
-                                        bounced, complained, unsubscribed)
-               SELECT organization_id, dimension, date_trunc('day', hour, 'UTC'), key, sum(sent), sum(delivered),
-                      sum(opened), sum(clicked), sum(bounced), sum(complained), sum(unsubscribed)
-               FROM summed
-               WHERE dimension <> 'TOTAL'
-               GROUP BY 1, 2, 3, 4
-               ORDER BY 1, 2, 3, 4
-               ON CONFLICT (organization_id, dimension, day, key) DO UPDATE
-               SET sent = metric_days.sent + excluded.sent,
-                   delivered = metric_days.delivered + excluded.delivered,
-                   opened = metric_days.opened + excluded.opened,
-                   clicked = metric_days.clicked + excluded.clicked,
-                   bounced = metric_days.bounced + excluded.bounced,
-                   complained = metric_days.complained + excluded.complained,
-                   unsubscribed = metric_days.unsubscribed + excluded.unsubscribed
-           )
-           SELECT count(*) AS "taken!" FROM taken"#,
+    query_file_scalar!(
+        "src/metrics/roll_up.sql",
         limit,
         shard.mask,
         shard.nth,
+        KEYS_PER_MONTH_MAX,
     )
     .fetch_one(connection)
     .await

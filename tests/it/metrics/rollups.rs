@@ -113,7 +113,7 @@ async fn two_concurrent_rollups_during_reads_count_everything_once() {
 async fn the_shards_contain_every_organization_exactly_once() {
     let app = quiet().await;
     app.execute(
-        "INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
+        "INSERT INTO metric_deltas (organization_id, quarter, account, domain, template,
                                     sent, delivered, opened, clicked, bounced, complained, unsubscribed)
          SELECT gen_random_uuid(), date_trunc('hour', now()), 'SMTP', 'example.com', '', 1, 0, 0, 0, 0, 0, 0
          FROM generate_series(1, 400)",
@@ -223,7 +223,8 @@ async fn the_scheduler_rolls_up_everything_beside_a_second_one() {
         .await;
     }
     assert_eq!(sent_in_all(&app).await, 20);
-    let rolled_up = "SELECT sum(sent) FROM metric_rollups WHERE dimension = 'TOTAL'";
+    let rolled_up =
+        "SELECT sum(sent) FROM metric_rollups WHERE filter = 'TOTAL' AND grouped_by = 'TOTAL'";
     assert_eq!(app.value(rolled_up).await.as_deref(), Some("20"));
     let counts = app.value("SELECT sum(count) FROM message_counts").await;
     assert_eq!(counts.as_deref(), Some("20"));

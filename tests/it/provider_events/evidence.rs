@@ -313,11 +313,12 @@ async fn an_open_implies_the_delivery_until_the_delivery_is_reported() {
     );
     assert_eq!(data(&app, "DELIVERED").await.get("isImplied"), None);
     assert_eq!(totals(&app).await, [1, 1, 0, 1, 0, 0, 0]);
-    let hours = "SELECT count(DISTINCT hour) FROM (
-                     SELECT hour, delivered FROM metric_deltas
+    let hours = "SELECT count(DISTINCT quarter) FROM (
+                     SELECT quarter, delivered FROM metric_deltas
                      UNION ALL
-                     SELECT hour, delivered FROM metric_rollups WHERE dimension = 'TOTAL') c
-                 WHERE delivered > 0 AND hour = date_trunc('hour', (SELECT delivered_at FROM recipients), 'UTC')";
+                     SELECT quarter, delivered FROM metric_rollups
+                     WHERE filter = 'TOTAL' AND grouped_by = 'TOTAL') c
+                 WHERE delivered > 0 AND quarter = waypost_quarter((SELECT delivered_at FROM recipients))";
     assert_eq!(number(&app, hours).await, 1, "in the hour of the delivery");
     assert_eq!(
         app.message(&id).await["events"][2]["occurredAt"],

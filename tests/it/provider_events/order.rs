@@ -232,11 +232,12 @@ async fn hours(app: &TestApp, organization_id: OrganizationId) -> [String; 2] {
     let by_count = format!(
         "SELECT string_agg(concat_ws(' ', hour, event_type, count), E'\\n' ORDER BY hour, event_type)
          FROM (SELECT hour, event_type::event_type AS event_type, sum(count) AS count
-               FROM (SELECT hour, sent, delivered, opened, clicked, bounced, complained, unsubscribed
+               FROM (SELECT date_trunc('hour', quarter, 'UTC') AS hour, sent, delivered, opened, clicked, bounced,
+                            complained, unsubscribed
                      FROM metric_rollups
-                     WHERE organization_id = '{organization_id}' AND dimension = 'TOTAL'
+                     WHERE organization_id = '{organization_id}' AND filter = 'TOTAL' AND grouped_by = 'TOTAL'
                      UNION ALL
-                     SELECT hour, sent, delivered, opened, clicked, bounced, complained, unsubscribed
+                     SELECT date_trunc('hour', quarter, 'UTC'), sent, delivered, opened, clicked, bounced, complained, unsubscribed
                      FROM metric_deltas
                      WHERE organization_id = '{organization_id}') both_places
                CROSS JOIN LATERAL (

@@ -1,5 +1,7 @@
 //! The shape of attachments, and content ids in HTML.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{accepted, accepting, assert_rejected, of_message, send};
@@ -211,4 +213,26 @@ async fn rendered_html_is_checked_for_content_ids() {
     };
     accepted(&app, fields("logo")).await;
     assert_rejected(&app, fields("other"), &["html"]).await;
+}
+
+#[tokio::test]
+async fn files_that_show_each_other_are_carried_as_they_are() {
+    let app = accepting().await;
+    let page = |shown: &str| format!("<html><img src=\"cid:{shown}\"></html>");
+    let files = [("one", page("two")), ("two", page("one")), ("own", page("own"))];
+    let attachments = files.iter().map(|(id, content)| {
+        json!({
+            "filename": format!("{id}.html"), "contentType": "text/html", "contentId": id,
+            "content": STANDARD.encode(content),
+        })
+    });
+    let fields = json!({
+        "to": "a@example.org", "html": "<iframe src=\"cid:one\"></iframe>",
+        "attachments": attachments.collect::<Vec<_>>(),
+    });
+    let id = accepted(&app, fields).await;
+    for (nth, (_, content)) in files.iter().enumerate() {
+        let path = format!("/v1/messages/{id}/attachments/{nth}");
+        assert_eq!(app.get(&path).await.text, *content);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::counts::{self, CountChange, RecipientCounts};
+use super::counts::{self, CountChange, CountedMessage, RecipientCounts};
 use super::recipient_state::{self, FoldResult, RecipientState, ReportedEvent};
 use super::recipients::store as recipients_store;
 use super::recipients::{LockedRecipient, RecipientKey};
@@ -65,7 +65,7 @@ pub(super) async fn apply_events(
                 .filter(|unfinished| **unfinished == key)
                 .count(),
             result: recipient_state::fold(recipient.state, reported, now, next_id),
-            recipient: *recipient,
+            recipient: recipient.clone(),
             events,
         });
     }
@@ -95,7 +95,7 @@ async fn write(
         Some((update.organization_id, update.key.0, correction))
     });
     store::correct_deliveries(&mut *connection, &corrections.collect::<Vec<_>>()).await?;
-    let deltas = metric_deltas(&mut *connection, &updates, updated.dimensions).await?;
+    let deltas = metric_deltas(&mut *connection, &updates, updated.messages).await?;
     let events: Vec<NewEvent> = updates
         .iter_mut()
         .flat_map(RecipientUpdate::take_events)
@@ -113,12 +113,11 @@ async fn write(
     refresh_aggregates(connection, &updated.to_refresh).await
 }
 
-/// The changes of metrics. `dimensions` are those of the messages that were just updated;
-/// the others are read.
+/// The changes of metrics. `messages` are those that were just updated; the others are read.
 async fn metric_deltas(
     connection: &mut PgConnection,
     updates: &[RecipientUpdate<'_>],
-    mut dimensions: HashMap<MessageId, Dimensions>,
+    mut messages: HashMap<MessageId, CountedMessage>,
 ) -> Result<Vec<Delta>, Fault> {
     let counting = updates
         .iter()
@@ -129,18 +128,21 @@ async fn metric_deltas(
         .iter()
         .map(|(update, _)| (update.key.0, update.organization_id));
     let unknown: BTreeSet<_> = unknown
-        .filter(|(id, _)| !dimensions.contains_key(id))
+        .filter(|(id, _)| !messages.contains_key(id))
         .collect();
     let unknown: Vec<_> = unknown.into_iter().collect();
-    dimensions.extend(recipients_store::find_dimensions(connection, &unknown).await?);
+    messages.extend(recipients_store::find_counted(connection, &unknown).await?);
     let counted = counting.into_iter().filter_map(|(update, changes)| {
-        let of_message = dimensions.get(&update.key.0)?;
+        let message = messages.get(&update.key.0)?;
+        let of_message = &message.dimensions;
         Some(RecipientCounts {
             organization_id: update.organization_id,
             dimensions: Dimensions {
                 account_id: update.account().unwrap_or(of_message.account_id),
+                recipient_domain: update.recipient.domain.clone(),
                 ..of_message.clone()
             },
+            accepted_at: message.accepted_at,
             changes,
         })
     });

@@ -8,7 +8,25 @@ use crate::clock::Timestamp;
 use crate::event::EventType;
 use crate::ids::OrganizationId;
 use crate::message::MessageStatus;
-use crate::metrics::{Delta, Dimensions, EventCounts, start_of_hour};
+use crate::metrics::{Delta, Dimensions, EventCounts, TimeStep, start_of_quarter};
+
+/// What the metrics need of a message.
+#[derive(Debug, Clone)]
+pub(super) struct CountedMessage {
+    /// Without the recipient's domain.
+    pub(super) dimensions: Dimensions,
+    /// When it was accepted, or was to go.
+    pub(super) accepted_at: Timestamp,
+}
+
+impl CountedMessage {
+    pub(super) fn new(dimensions: Dimensions, accepted_at: Timestamp) -> Self {
+        Self {
+            dimensions,
+            accepted_at,
+        }
+    }
+}
 
 /// One of the counters.
 type MetricCounter = fn(&mut EventCounts) -> &mut i64;
@@ -19,12 +37,24 @@ pub(super) struct CountChange {
     at: Timestamp,
     counter: MetricCounter,
     by: i64,
+    since: Since,
+}
+
+/// From when the time of a count is measured.
+#[derive(Debug, Clone, Copy)]
+enum Since {
+    Accepted,
+    Sent(Timestamp),
+    /// It is not measured.
+    Nothing,
 }
 
 /// The changes of one recipient's counters.
 pub(super) struct RecipientCounts {
     pub(super) organization_id: OrganizationId,
     pub(super) dimensions: Dimensions,
+    /// When the message was accepted.
+    pub(super) accepted_at: Timestamp,
     pub(super) changes: Vec<CountChange>,
 }
 
@@ -32,25 +62,35 @@ pub(super) struct RecipientCounts {
 /// recipient, however often the message was sent, at its earliest time; if an earlier
 /// event arrives late, its count moves.
 pub(super) fn changes(before: &RecipientState, result: &FoldResult) -> Vec<CountChange> {
-    let change = |at, counter, by| CountChange { at, counter, by };
     let after = &result.state;
     let sent = result.events.iter();
     let sent = sent
         .filter(|event| event.event_type == EventType::Sent && before.first_sent_at.is_none())
-        .map(|event| change(event.occurred_at, |counts| &mut counts.sent, 1));
+        .map(|event| CountChange {
+            at: event.occurred_at,
+            counter: |counts| &mut counts.sent,
+            by: 1,
+            since: Since::Accepted,
+        });
     let mut changes: Vec<CountChange> = sent.collect();
     // A trigger moves the count of a corrected DELIVERED event.
     let corrected = result.correction.as_ref();
     let delivered_at = corrected.map(|correction| correction.occurred_at);
+    let delivered_at = delivered_at.or(before.delivered_at);
+    if delivered_at != after.delivered_at {
+        let delivered = |at, sent_at: Option<Timestamp>, by| CountChange {
+            at,
+            counter: |counts| &mut counts.delivered,
+            by,
+            since: sent_at.map_or(Since::Nothing, Since::Sent),
+        };
+        changes.extend(delivered_at.map(|at| delivered(at, before.sent_at, -1)));
+        changes.extend(after.delivered_at.map(|at| delivered(at, after.sent_at, 1)));
+    }
     // `bounced_at` is empty if the bounce was counted before the column existed.
     let is_known_bounce = before.status == MessageStatus::Bounced && before.bounced_at.is_none();
     let bounced_at = after.bounced_at.filter(|_| !is_known_bounce);
-    let firsts: [(_, _, MetricCounter); 6] = [
-        (
-            delivered_at.or(before.delivered_at),
-            after.delivered_at,
-            |counts| &mut counts.delivered,
-        ),
+    let firsts: [(_, _, MetricCounter); 5] = [
         (before.bounced_at, bounced_at, |counts| &mut counts.bounced),
         (before.complained_at, after.complained_at, |counts| {
             &mut counts.complained
@@ -66,35 +106,61 @@ pub(super) fn changes(before: &RecipientState, result: &FoldResult) -> Vec<Count
         }),
     ];
     for (was, is, counter) in firsts {
+        let change = |at, by| CountChange {
+            at,
+            counter,
+            by,
+            since: Since::Nothing,
+        };
         if was != is {
-            changes.extend(was.map(|at| change(at, counter, -1)));
-            changes.extend(is.map(|at| change(at, counter, 1)));
+            changes.extend(was.map(|at| change(at, -1)));
+            changes.extend(is.map(|at| change(at, 1)));
         }
     }
     changes
 }
 
-/// Sums the changes by organization, hour and dimensions.
+/// What the changes of one delta have in common.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct DeltaKey {
+    organization_id: OrganizationId,
+    quarter: Timestamp,
+    dimensions: Dimensions,
+    sent_in: Option<TimeStep>,
+    delivered_in: Option<TimeStep>,
+}
+
+/// Sums the changes by organization, time and dimensions.
 pub(super) fn deltas(recipients: impl Iterator<Item = RecipientCounts>) -> Vec<Delta> {
-    let mut deltas: BTreeMap<(OrganizationId, Timestamp, Dimensions), EventCounts> =
-        BTreeMap::new();
+    let mut deltas: BTreeMap<DeltaKey, EventCounts> = BTreeMap::new();
     for recipient in recipients {
         for change in recipient.changes {
-            let hour = start_of_hour(change.at);
-            let key = (
-                recipient.organization_id,
-                hour,
-                recipient.dimensions.clone(),
-            );
+            let (sent_in, delivered_in) = match change.since {
+                Since::Accepted => {
+                    let since = recipient.accepted_at;
+                    (Some(TimeStep::between(since, change.at)), None)
+                }
+                Since::Sent(since) => (None, Some(TimeStep::between(since, change.at))),
+                Since::Nothing => (None, None),
+            };
+            let key = DeltaKey {
+                organization_id: recipient.organization_id,
+                quarter: start_of_quarter(change.at),
+                dimensions: recipient.dimensions.clone(),
+                sent_in,
+                delivered_in,
+            };
             *(change.counter)(deltas.entry(key).or_default()) += change.by;
         }
     }
     let deltas = deltas.into_iter();
     let deltas = deltas.filter(|(_, counts)| *counts != EventCounts::default());
-    let deltas = deltas.map(|((organization_id, hour, dimensions), counts)| Delta {
-        organization_id,
-        hour,
-        dimensions,
+    let deltas = deltas.map(|(key, counts)| Delta {
+        organization_id: key.organization_id,
+        quarter: key.quarter,
+        dimensions: key.dimensions,
+        sent_in: key.sent_in,
+        delivered_in: key.delivered_in,
         counts,
     });
     deltas.collect()
@@ -157,7 +223,10 @@ mod tests {
                 account_id: ProviderAccountId(Uuid::from_u128(account)),
                 domain: "example.com".to_owned(),
                 template_id: None,
+                tags: Vec::new(),
+                recipient_domain: String::new(),
             },
+            accepted_at: at(0, 0),
             changes: changes(&state(opened[0], None), &result),
         }
     }
@@ -165,7 +234,7 @@ mod tests {
     /// The hours with their numbers of deliveries and opens.
     fn counted(recipients: Vec<RecipientCounts>) -> Vec<(i64, i64, i64)> {
         let deltas = deltas(recipients.into_iter()).into_iter();
-        let hour = |delta: &Delta| (delta.hour - at(0, 0)).num_hours();
+        let hour = |delta: &Delta| (delta.quarter - at(0, 0)).num_hours();
         deltas
             .map(|delta| (hour(&delta), delta.counts.delivered, delta.counts.opened))
             .collect()

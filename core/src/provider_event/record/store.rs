@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
+use super::counts::CountedMessage;
 use super::recipient_state::{Correction, FoldResult};
 use super::recipients::RecipientKey;
 use crate::clock::Timestamp;
@@ -150,20 +151,20 @@ pub(super) struct RecipientChange<'a> {
 /// The messages of the changed recipients.
 #[derive(Debug, Default)]
 pub(super) struct Updated {
-    /// The metric dimensions of the messages that were updated in the same statement.
-    pub(super) dimensions: HashMap<MessageId, Dimensions>,
+    /// What the metrics need of the messages that were updated in the same statement.
+    pub(super) messages: HashMap<MessageId, CountedMessage>,
     /// Messages whose aggregates must be updated by
     /// [`crate::message::store::refresh_aggregates`].
     pub(super) to_refresh: Vec<MessageId>,
 }
 
 impl Updated {
-    fn of(changes: &[RecipientChange<'_>], dimensions: HashMap<MessageId, Dimensions>) -> Self {
+    fn of(changes: &[RecipientChange<'_>], messages: HashMap<MessageId, CountedMessage>) -> Self {
         let changed = changes.iter().filter(|change| change.changes_message);
-        let messages = changed.map(|change| change.key.0);
+        let changed = changed.map(|change| change.key.0);
         Self {
-            to_refresh: messages.filter(|id| !dimensions.contains_key(id)).collect(),
-            dimensions,
+            to_refresh: changed.filter(|id| !messages.contains_key(id)).collect(),
+            messages,
         }
     }
 }
@@ -267,7 +268,8 @@ pub(super) async fn update_recipients(
            WHERE m.id = d.message_id AND m.organization_id = d.organization_id AND m.recipient_count = 1
              AND d.is_shown
            RETURNING m.id AS "id: MessageId", m.provider_account_id AS "account_id: ProviderAccountId",
-                     waypost_metric_domain(m.from_address) AS "domain!", m.template_id AS "template_id: TemplateId""#,
+                     waypost_metric_domain(m.from_address) AS "domain!", m.template_id AS "template_id: TemplateId",
+                     m.tags, greatest(m.created_at, m.scheduled_at) AS "accepted_at!""#,
         &changes.iter().map(|c| c.organization_id.0).collect::<Vec<_>>(),
         &changes.iter().map(|c| c.key.0.0).collect::<Vec<_>>(),
         &changes.iter().map(|c| c.key.1).collect::<Vec<_>>(),
@@ -290,15 +292,17 @@ pub(super) async fn update_recipients(
     .fetch_all(connection)
     .await
     .or_fault("update the recipients of provider events")?;
-    let dimensions = rows.into_iter().map(|row| {
+    let messages = rows.into_iter().map(|row| {
         let dimensions = Dimensions {
             account_id: row.account_id,
             domain: row.domain,
             template_id: row.template_id,
+            tags: row.tags,
+            recipient_domain: String::new(),
         };
-        (row.id, dimensions)
+        (row.id, CountedMessage::new(dimensions, row.accepted_at))
     });
-    Ok(Updated::of(changes, dimensions.collect()))
+    Ok(Updated::of(changes, messages.collect()))
 }
 
 /// Deletes the outbox rows of chunks without pending recipients, unless a worker holds

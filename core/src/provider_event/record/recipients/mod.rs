@@ -34,11 +34,13 @@ pub(super) struct FoundRecipient {
 }
 
 /// A recipient whose row is locked until the transaction ends.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct LockedRecipient {
     pub(super) state: RecipientState,
     /// The account that is known to have sent it.
     pub(super) account_id: Option<ProviderAccountId>,
+    /// The domain of the address; empty if it is not known.
+    pub(super) domain: String,
 }
 
 /// What identifies a recipient without Waypost's ids: the provider's message id and

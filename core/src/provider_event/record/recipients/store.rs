@@ -17,6 +17,7 @@ use crate::ids::{
 };
 use crate::message::MessageStatus;
 use crate::metrics::Dimensions;
+use crate::provider_event::record::counts::CountedMessage;
 use crate::provider_event::record::recipient_state::RecipientState;
 
 /// The recipients that Waypost's ids name, in the same order; `None` if the ids do not
@@ -204,11 +205,11 @@ pub(in crate::provider_event::record) async fn lock(
         r#"SELECT t.message_id AS "message_id!", t.position AS "position!", r.status AS "status: MessageStatus",
                   r.sent_at, r.delivered_at, r.implied_event_id AS "implied: EventId", r.opened_at, r.clicked_at,
                   r.bounced_at, r.complained_at, r.unsubscribed_at, r.first_sent_at,
-                  r.provider_account_id AS "account_id: ProviderAccountId"
+                  r.provider_account_id AS "account_id: ProviderAccountId", coalesce(r.domain, '') AS "domain!"
            FROM UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS t (organization_id, message_id, position)
            CROSS JOIN LATERAL (
                SELECT status, sent_at, delivered_at, implied_event_id, opened_at, clicked_at, bounced_at,
-                      complained_at, unsubscribed_at, first_sent_at, provider_account_id
+                      complained_at, unsubscribed_at, first_sent_at, provider_account_id, domain
                FROM recipients
                WHERE message_id = t.message_id AND message_id BETWEEN $4 AND $5 AND position = t.position
                  AND organization_id = t.organization_id
@@ -238,17 +239,18 @@ pub(in crate::provider_event::record) async fn lock(
                 first_sent_at: row.first_sent_at,
             },
             account_id: row.account_id,
+            domain: row.domain,
         };
         ((MessageId(row.message_id), row.position), recipient)
     });
     Ok(recipients.collect())
 }
 
-/// The metric dimensions of messages.
-pub(in crate::provider_event::record) async fn find_dimensions(
+/// What the metrics need of messages.
+pub(in crate::provider_event::record) async fn find_counted(
     connection: &mut PgConnection,
     messages: &[(MessageId, OrganizationId)],
-) -> Result<HashMap<MessageId, Dimensions>, Fault> {
+) -> Result<HashMap<MessageId, CountedMessage>, Fault> {
     if messages.is_empty() {
         return Ok(HashMap::new());
     }
@@ -256,10 +258,11 @@ pub(in crate::provider_event::record) async fn find_dimensions(
     let range = IdRange::of(&ids);
     let rows = query!(
         r#"SELECT m.id AS "id: MessageId", m.provider_account_id AS "account_id: ProviderAccountId",
-                  waypost_metric_domain(m.from_address) AS "domain!", m.template_id AS "template_id: TemplateId"
+                  waypost_metric_domain(m.from_address) AS "domain!", m.template_id AS "template_id: TemplateId",
+                  m.tags, greatest(m.created_at, m.scheduled_at) AS "accepted_at!"
            FROM UNNEST($1::uuid[], $2::uuid[]) AS t (organization_id, message_id)
            CROSS JOIN LATERAL (
-               SELECT id, provider_account_id, from_address, template_id
+               SELECT id, provider_account_id, from_address, template_id, tags, created_at, scheduled_at
                FROM messages
                WHERE id = t.message_id AND id BETWEEN $3 AND $4 AND organization_id = t.organization_id
                LIMIT 1
@@ -277,8 +280,10 @@ pub(in crate::provider_event::record) async fn find_dimensions(
             account_id: row.account_id,
             domain: row.domain,
             template_id: row.template_id,
+            tags: row.tags,
+            recipient_domain: String::new(),
         };
-        (row.id, dimensions)
+        (row.id, CountedMessage::new(dimensions, row.accepted_at))
     });
     Ok(rows.collect())
 }
