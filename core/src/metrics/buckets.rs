@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(many, Err(10_001));
         let ages = period("0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", Tz::UTC);
         assert_eq!(starts(ages, Granularity::Month), Err(120_000));
-        assert_eq!(starts(ages, Granularity::Week), Err(521_775));
+        assert_eq!(starts(ages, Granularity::Week), Err(521_776));
         assert_eq!(starts(ages, Granularity::Day), Err(3_652_425));
         assert_eq!(starts(ages, Granularity::Hour), Err(87_658_200));
     }
@@ -236,6 +236,6 @@ mod tests {
         assert_eq!(berlin("2026-10-25T02:30:00"), at("2026-10-25T00:30:00Z"));
         assert_eq!(berlin("2026-03-29T02:30:00"), at("2026-03-29T01:00:00Z"));
         let apia = moment("2011-12-30T09:00:00", Tz::Pacific__Apia);
-        assert_eq!(apia, at("2011-12-30T19:00:00Z"));
+        assert_eq!(apia, at("2011-12-30T10:00:00Z"));
     }
 }
