@@ -183,7 +183,7 @@ AS $$
 $$;
 
 -- The values of a delta for one recipient of a message, and the times from which `sent_in` and
--- `delivered_in` count; no row if nothing of the message is counted. Each look-up has a LIMIT, so
+-- `delivered_in` count; no row for a test, which counts nowhere. Each look-up has a LIMIT, so
 -- that it uses the primary key, whatever the planner believes of tables that have just grown.
 CREATE FUNCTION waypost_metric_dimensions(message uuid, place integer)
 RETURNS TABLE (organization_id uuid, account text, domain text, template text, tags text[], recipient_domain text,
@@ -201,7 +201,7 @@ AS $$
         WHERE message_id = message AND position = place
         LIMIT 1
     ) r ON true
-    WHERE m.is_test IS NOT TRUE
+    WHERE NOT m.is_test
 $$;
 
 -- Counts events that do not count themselves (events.is_counted), so that no code path and

@@ -325,6 +325,7 @@ impl Builder {
             organization::store::insert(&mut connection, &organization).await?;
             let draft = KeyDraft {
                 name: Name::parse("bench".to_owned())?,
+                is_test: false,
                 permissions: Permissions::all(),
                 allowed_ips: Networks::default(),
                 expires_at: None,

@@ -29,6 +29,7 @@ use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::provider_account::Accounts;
 use waypost_core::provider_event::reconcile::{LookupSchedule, LookupThrottle, Reconciler};
 use waypost_core::provider_event::record::EventRecorder;
+use waypost_core::provider_event::test_reports::TestReporter;
 use waypost_core::redis::Redis;
 use waypost_core::retention::Retention;
 use waypost_core::routing::snapshot_cache::SnapshotCache;
@@ -47,6 +48,8 @@ use ticker::Ticker;
 const LEADER_CHECK_MAX: Duration = Duration::from_secs(2);
 /// Longest interval at which scheduled mail that is due is looked for.
 const PUSH_SCHEDULED_EVERY_MAX: Duration = Duration::from_millis(250);
+/// Longest interval at which the events of tests are recorded.
+const REPORT_TESTS_EVERY_MAX: Duration = Duration::from_millis(250);
 const REAP_UNREGISTERED_EVERY: Duration = Duration::from_secs(60);
 const DELETE_KEYS_EVERY: Duration = Duration::from_secs(10);
 const DELETE_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
@@ -85,7 +88,13 @@ pub async fn run(
     db::time::correct_first(&clock, &pool, &shutdown).await;
     let tick = settings.sending.scheduler_tick;
     let accounts = accounts(settings, &clock, &pool)?;
-    let lookups = Lookups::new(reconciler(settings, &accounts, &redis));
+    let reconciler = reconciler(settings, &accounts, &redis);
+    let test_reporter = TestReporter {
+        pool: pool.clone(),
+        recorder: reconciler.recorder.clone(),
+        clock: clock.clone(),
+    };
+    let lookups = Lookups::new(reconciler);
     let domain_checks = DomainChecks::new(accounts);
     let tasks = Tasks {
         queue: send_queue(&redis, clock.clone()),
@@ -100,6 +109,7 @@ pub async fn run(
         pool: pool.clone(),
         domain_checks,
         lookups,
+        test_reporter,
         metrics_rollup: Rollup::default(),
         messages_rollup: Rollup::default(),
     };
@@ -146,7 +156,7 @@ fn start_tickers(
 /// The longest time over which the first runs of the tasks are spread.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
 /// The number of tasks.
-const TASKS: u32 = 14;
+const TASKS: u32 = 15;
 
 /// The tasks and their intervals.
 fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
@@ -156,6 +166,7 @@ fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
         (Task::ReapUnregistered, REAP_UNREGISTERED_EVERY),
         (Task::Relay, tick),
         (Task::PushScheduled, tick.min(PUSH_SCHEDULED_EVERY_MAX)),
+        (Task::ReportTests, tick.min(REPORT_TESTS_EVERY_MAX)),
         (Task::EndExpired, tick),
         (Task::RelayWebhooks, tick),
         (Task::DeleteWebhooks, DELETE_WEBHOOKS_EVERY),

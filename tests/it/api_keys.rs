@@ -63,6 +63,7 @@ async fn a_key_is_created_read_listed_changed_and_revoked() {
         "organizationId": app.organization_id().to_string(),
         "name": "Backend",
         "prefix": &secret[..14],
+        "isTest": false,
         "permissions": ["SEND", "METRICS_READ"],
         "allowedIps": ["127.0.0.1", "203.0.113.0/24"],
         "expiresAt": end,

@@ -93,6 +93,8 @@ mod suppressions;
 #[cfg(test)]
 mod templates;
 #[cfg(test)]
+mod test_mode;
+#[cfg(test)]
 mod tracking;
 #[cfg(test)]
 mod unsubscribe;

@@ -11,7 +11,7 @@ use waypost_tests::{Finished, Process, Program, TestApp, wait_until, wait_within
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
 
 /// The tasks of the leader.
-const TASKS: [&str; 14] = [
+const TASKS: [&str; 15] = [
     "delete-expired",
     "delete-keys",
     "delete-webhooks",
@@ -24,6 +24,7 @@ const TASKS: [&str; 14] = [
     "reap-unregistered",
     "relay",
     "relay-webhooks",
+    "report-tests",
     "roll-up",
     "scheduled",
 ];
@@ -97,7 +98,7 @@ async fn a_hanging_task_delays_no_other() {
         app.value("SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL")
             .await
             .as_deref()
-            == Some("14")
+            == Some("15")
     })
     .await;
     let mut held = app.pool.begin().await.unwrap();
@@ -137,7 +138,7 @@ async fn operators_see_the_last_run_of_each_task() {
     let app = TestApp::builder().without_worker().start().await;
     let ran = "SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL";
     wait_until("all have run", async || {
-        app.value(ran).await.as_deref() == Some("14")
+        app.value(ran).await.as_deref() == Some("15")
     })
     .await;
     let finished = tasks(&app, &[]).await;

@@ -11,17 +11,14 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use waypost_core::auth::{self, KeyDraft, Permission, Permissions};
+use waypost_core::auth::Permission;
 use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::db::PgTransaction;
 use waypost_core::db::organization_shard::OrganizationShard;
 use waypost_core::ids::{Ids, OrganizationId};
 use waypost_core::message::list;
-use waypost_core::network::Networks;
 use waypost_core::organization::{self, Organization, UnverifiedDomains};
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::secret::ExposeSecret;
-use waypost_core::text::Name;
 use waypost_simulator::{Captured, Config, Simulator};
 
 use crate::builder::{AppBuilder, SEARCH_LAG, start_worker};
@@ -52,7 +49,7 @@ pub struct TestApp {
     pub postgres: Option<PostgresServer>,
     organization_id: OrganizationId,
     caller: Caller,
-    ids: Ids,
+    pub(crate) ids: Ids,
     simulator: Option<Simulator>,
     simulator_url: String,
     database: TestDatabase,
@@ -150,32 +147,6 @@ impl TestApp {
             organization_id: organization.id,
             caller: self.caller.with_key(&key),
         }
-    }
-
-    /// Adds a key with these permissions.
-    pub async fn key(&self, organization_id: OrganizationId, permissions: &[Permission]) -> String {
-        self.key_until(organization_id, permissions, None).await
-    }
-
-    /// Adds a key with these permissions that expires.
-    pub async fn key_until(
-        &self,
-        organization_id: OrganizationId,
-        permissions: &[Permission],
-        expires_at: Option<Timestamp>,
-    ) -> String {
-        let draft = KeyDraft {
-            name: Name::parse("Test key".to_owned()).expect("a constant name"),
-            permissions: permissions.iter().copied().collect::<Permissions>(),
-            allowed_ips: Networks::default(),
-            expires_at,
-        };
-        let key = auth::mint(organization_id, draft, None, &self.ids, self.clock.now());
-        let mut connection = self.pool.acquire().await.expect("the database answers");
-        auth::store::insert(&mut connection, &key.record, key.hash)
-            .await
-            .expect("a key can be added");
-        key.secret.expose_secret().to_owned()
     }
 
     // --- requests -------------------------------------------------------------

@@ -16,6 +16,7 @@ mod client;
 mod database;
 mod document;
 mod environment;
+mod keys;
 mod lossy_proxy;
 mod outbox;
 mod postgres_server;

@@ -86,7 +86,8 @@ pub(crate) async fn outbox(connection: &mut PgConnection, now: Timestamp) -> Vec
     left.collect()
 }
 
-/// The number of outbox rows that are leased or due, and of due webhooks. Cheaper than
+/// The number of outbox rows that are leased or due, of due webhooks, and of accepted tests
+/// whose events are due. Cheaper than
 /// [`outbox`].
 pub(crate) async fn pending_count(connection: &mut PgConnection, now: Timestamp) -> i64 {
     let row = sqlx::query(
@@ -104,6 +105,10 @@ pub(crate) async fn pending_count(connection: &mut PgConnection, now: Timestamp)
              JOIN webhook_endpoints e ON e.id = d.webhook_endpoint_id
              WHERE d.status = 'PENDING' AND d.next_attempt_at <= $1 AND e.is_active
                AND (e.paused_until IS NULL OR e.paused_until <= $1)
+         ) + (
+             SELECT count(*)
+             FROM test_reports
+             WHERE accepted_at <= $1 - interval '100 ms'
          )",
     )
     .bind(now)

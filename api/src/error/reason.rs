@@ -60,6 +60,7 @@ reasons! {
     TemplateNotFound => "TEMPLATE_NOT_FOUND": "422: the template does not exist.",
     TemplateNotRenderable => "TEMPLATE_NOT_RENDERABLE": "422: the template cannot be rendered with these variables.",
     TemplateWithoutVersion => "TEMPLATE_WITHOUT_VERSION": "422: the template has no version.",
+    TestKey => "TEST_KEY": "409: the caller's API key is a test key, which does this to no live message or API key.",
     TooManyDomains => "TOO_MANY_DOMAINS": "422: the account has the maximum number of domains.",
     TooManyRoutingRules => "TOO_MANY_ROUTING_RULES": "422: the organization has the maximum number of routing rules.",
     TooManyWebhookEndpoints => "TOO_MANY_WEBHOOK_ENDPOINTS": "422: the organization has the maximum number of webhook endpoints.",

@@ -392,6 +392,10 @@ impl From<KeyRefusal> for Failure {
             KeyRefusal::Ended => {
                 Self::Conflict(Reason::ApiKeyEnded, "The API key is revoked or expired")
             }
+            KeyRefusal::ByTestKey => Self::Conflict(
+                Reason::TestKey,
+                "A test key creates, changes, rotates and revokes only test keys",
+            ),
             KeyRefusal::Fault(fault) => Self::Fault(fault),
         }
     }

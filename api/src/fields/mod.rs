@@ -17,7 +17,7 @@ use waypost_core::acceptance::draft::DeliveryMode;
 use waypost_core::auth::Permission;
 use waypost_core::ids::UnsubscribeGroupId;
 use waypost_core::issue::Issue;
-use waypost_core::message::MessageStatus;
+use waypost_core::message::{MessageStatus, SimulatedOutcome};
 use waypost_core::metrics::{Granularity, GroupBy};
 use waypost_core::organization::UnverifiedDomains;
 use waypost_core::page::PageRequest;
@@ -161,6 +161,7 @@ enum_fields! {
     OnUnknown,
     Permission,
     ProviderType,
+    SimulatedOutcome,
     SuppressionSource,
     TagMatch,
     UnverifiedDomains,
@@ -177,6 +178,10 @@ impl Field for bool {
             return problem(format!("must be true or false, not {}", kind_of(&value)));
         };
         Ok(flag)
+    }
+
+    fn read_parameter(text: &str) -> Result<Self, Vec<Issue>> {
+        text.parse().or_else(|_| problem("must be true or false"))
     }
 }
 

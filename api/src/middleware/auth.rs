@@ -16,7 +16,10 @@ use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions, Security
 use serde_json::{Map, Value, json};
 use waypost_core::audit::{Actor, Origin};
 use waypost_core::auth::{ApiKey, OpenedKey, Permission};
+use waypost_core::clock::Timestamp;
 use waypost_core::fault::Fault;
+use waypost_core::idempotency::fingerprint::BodyHash;
+use waypost_core::idempotency::{IdempotencyKey, KeyClaim};
 use waypost_core::ids::OrganizationId;
 use waypost_core::network;
 use waypost_core::secret::Secret;
@@ -27,7 +30,8 @@ use crate::middleware::permission::PermissionType;
 use crate::middleware::request_id::RequestId;
 use crate::middleware::unknown_fields::QueryIssues;
 
-/// An API key, sent as `Authorization: Bearer wp_live_…`. Each key has one or more of the
+/// An API key, sent as `Authorization: Bearer wp_live_…`, or `wp_test_…` for a test key:
+/// everything that it sends is a test, for which no provider is called. Each key has one or more of the
 /// permissions `SEND`, `TEMPLATES_READ`, `TEMPLATES_WRITE`, `PROVIDERS_READ`,
 /// `PROVIDERS_WRITE`, `METRICS_READ` and `SETTINGS_WRITE`.
 #[derive(SecurityScheme)]
@@ -114,6 +118,27 @@ impl Caller {
     /// The API key.
     pub(crate) fn key(&self) -> &ApiKey {
         &self.key.record
+    }
+
+    /// Whether everything that the caller sends is a test.
+    pub(crate) fn is_test(&self) -> bool {
+        self.key().is_test
+    }
+
+    /// The claim of an idempotency key. A test must not take the place of the live request,
+    /// so the keys of both are apart. No path begins like that of a test.
+    pub(crate) fn claim(
+        &self,
+        path: &str,
+        key: &IdempotencyKey,
+        body_hash: BodyHash,
+        at: Timestamp,
+    ) -> KeyClaim {
+        let organization_id = self.organization_id();
+        match self.is_test() {
+            true => KeyClaim::new(organization_id, &format!("test {path}"), key, body_hash, at),
+            false => KeyClaim::new(organization_id, path, key, body_hash, at),
+        }
     }
 
     /// Where the request comes from, for the audit log.

@@ -28,8 +28,9 @@ type OperationFailure = (&'static str, fn() -> Failure);
 
 /// Operations that return 409 for another reason than their `Idempotency-Key`, with the
 /// typical failure.
-pub(super) const CONFLICTS: [OperationFailure; 11] = [
+pub(super) const CONFLICTS: [OperationFailure; 13] = [
     ("cancel_message", || ChangeRefusal::Sent.into()),
+    ("create_api_key", || KeyRefusal::ByTestKey.into()),
     ("create_provider_domain", || DomainRefusal::Present.into()),
     ("create_suppression", || SuppressionRefusal::Exists.into()),
     ("delete_provider_domain", || DomainRefusal::Busy.into()),
@@ -43,6 +44,7 @@ pub(super) const CONFLICTS: [OperationFailure; 11] = [
         EndpointRefusal::Inactive.into()
     }),
     ("retry_message", || RetryRefusal::NoneFailed.into()),
+    ("revoke_api_key", || KeyRefusal::ByTestKey.into()),
     ("rotate_api_key", || KeyRefusal::Ended.into()),
     ("update_api_key", || KeyRefusal::Ended.into()),
     ("update_message", || ChangeRefusal::NotScheduled.into()),

@@ -126,7 +126,7 @@ fn fields(event_type: WebhookEventType) -> (Vec<&'static str>, Vec<&'static str>
             "eventId",
             "tags",
         ];
-        let optional = [&["metadata", "providerType"], further].concat();
+        let optional = [&["test", "metadata", "providerType"], further].concat();
         (required, optional)
     };
     let organization = |required: &[&'static str], optional: &[&'static str]| {
@@ -217,6 +217,12 @@ fn message_field(name: &str) -> Value {
             "additionalProperties": true,
             "description": "The metadata of the message, if it has any.",
             "example": { "order": "1042" },
+        }),
+        "test" => json!({
+            "type": "boolean",
+            "enum": [true],
+            "description": "Present if the message is a test: no provider was called.",
+            "example": true,
         }),
         "bounceType" => words(
             &[BounceType::Hard, BounceType::Soft, BounceType::Block].map(BounceType::as_str),

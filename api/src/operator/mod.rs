@@ -204,6 +204,7 @@ async fn create_api_key(
     };
     let draft = KeyDraft {
         name: parse_name(name)?,
+        is_test: false,
         permissions,
         allowed_ips: Networks::default(),
         expires_at: None,

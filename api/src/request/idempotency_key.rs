@@ -67,7 +67,7 @@ impl KeyHeader {
         };
         let claim = key.zip(body_hash).map(|(key, body_hash)| {
             let now = context.clock.now();
-            KeyClaim::new(caller.organization_id(), &self.path, &key, body_hash, now)
+            caller.claim(&self.path, &key, body_hash, now)
         });
         Some(claim)
     }
@@ -174,7 +174,7 @@ pub(crate) fn document(operation: &mut Map<String, Value>) {
          (compared as JSON: white space and the order of fields do not matter) is not done again; it gets \
          the response of the first request. The same key with another body is rejected with 409, as is a \
          repeat while the first request still runs after 5 seconds of waiting. A key belongs to the \
-         organization and the path.",
+         organization and the path, and those of test keys are apart.",
     );
     let responses = operation["responses"].as_object_mut().into_iter().flatten();
     for (_, response) in responses.filter(|(status, _)| status.starts_with('2')) {

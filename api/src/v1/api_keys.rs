@@ -48,6 +48,9 @@ struct ApiKeyView {
     name: String,
     /// The first characters of the secret, to tell keys apart.
     prefix: String,
+    /// Whether everything that the key sends is a test. The key of a test key begins with
+    /// `wp_test_`, and that of another with `wp_live_`.
+    is_test: bool,
     permissions: Vec<String>,
     /// The IP addresses and networks that the key can be used from; if the list is empty,
     /// from anywhere.
@@ -73,6 +76,7 @@ impl From<ApiKey> for ApiKeyView {
             organization_id: key.organization_id.0,
             name: key.name,
             prefix: key.prefix,
+            is_test: key.is_test,
             permissions: key.permissions.names(),
             allowed_ips: key.allowed_ips.texts(),
             expires_at: Nullable(key.expires_at.map(Time)),
@@ -109,6 +113,9 @@ impl ApiKeyWithSecret {
 struct CreateApiKeyRequest {
     /// The name of the key.
     name: Validated<Name>,
+    /// Whether everything that the key sends is a test, for which no provider is called. The
+    /// default is false. A test key can create only test keys.
+    is_test: Validated<Option<bool>>,
     /// One or more permissions. The calling key must have each of them.
     permissions: Validated<Permissions>,
     /// Up to 100 IP addresses and networks (CIDR) that the key can be used from. The
@@ -238,7 +245,8 @@ impl ApiKeysApi {
 
     /// Create an API key
     ///
-    /// Requires the permission `SETTINGS_WRITE` and every permission of the new key.
+    /// Requires the permission `SETTINGS_WRITE` and every permission of the new key. Returns
+    /// 409 if the calling key is a test key and the new one is not.
     #[oai(
         path = "/v1/api-keys",
         method = "post",
@@ -257,6 +265,7 @@ impl ApiKeysApi {
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
         let name = request.name.take("name", &mut issues);
+        let is_test = request.is_test.take("isTest", &mut issues);
         let permissions = request.permissions.take("permissions", &mut issues);
         let allowed_ips = request.allowed_ips.take("allowedIps", &mut issues);
         let expires_at = request.expires_at.take(EXPIRES_AT, &mut issues);
@@ -271,6 +280,7 @@ impl ApiKeysApi {
         };
         let draft = KeyDraft {
             name,
+            is_test: is_test.flatten().unwrap_or_default(),
             permissions,
             allowed_ips: allowed_ips.flatten().unwrap_or_default(),
             expires_at,

@@ -6,12 +6,14 @@ use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::{Object, OpenApi};
 use uuid::Uuid;
+use waypost_core::db::OrFault;
 use waypost_core::delivery::change::Cancelled;
 use waypost_core::ids::MessageId;
 use waypost_core::issue::Issue;
+use waypost_core::message::store;
 
 use crate::context::Context;
-use crate::error::{Failure, MESSAGE};
+use crate::error::{Failure, MESSAGE, Reason};
 use crate::fields::time::FutureTime;
 use crate::middleware::auth::{Caller, Requires};
 use crate::middleware::permission;
@@ -79,12 +81,36 @@ impl MessageChangesApi {
     ) -> Result<Json<Data<CancelledMessage>>, Failure> {
         let caller = caller.authorize()?;
         let id: MessageId = id.0.of(MESSAGE)?;
+        require_may_send(&self.context, &caller, id).await?;
         let changes = &self.context.message_changes;
         let organization_id = caller.organization_id();
         let cancelled = changes.cancel(organization_id, caller.origin(), id).await?;
         Ok(Json(Data {
             data: CancelledMessage::new(id, cancelled),
         }))
+    }
+}
+
+/// Refuses a test key what decides on sending a live message.
+///
+/// # Errors
+/// That, or that the message does not exist.
+pub(super) async fn require_may_send(
+    context: &Context,
+    caller: &Caller,
+    id: MessageId,
+) -> Result<(), Failure> {
+    if !caller.is_test() {
+        return Ok(());
+    }
+    let mut connection = context.pool.acquire().await.or_fault("find a message")?;
+    match store::is_test(&mut connection, caller.organization_id(), id).await? {
+        Some(true) => Ok(()),
+        Some(false) => Err(Failure::Conflict(
+            Reason::TestKey,
+            "A test key retries, cancels and moves only tests",
+        )),
+        None => Err(Failure::NotFound(MESSAGE)),
     }
 }
 
@@ -108,6 +134,7 @@ pub(super) async fn update(
     let at = given.map(|time| time.after(context.clock.now()));
     let at = at.transpose();
     let at = at.map_err(|rule| Failure::Invalid(vec![Issue::new(SCHEDULED_AT, rule)]))?;
+    require_may_send(context, caller, id).await?;
     let changes = &context.message_changes;
     let organization_id = caller.organization_id();
     let moving = changes.reschedule(organization_id, caller.origin(), id, at);

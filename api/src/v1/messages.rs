@@ -94,6 +94,8 @@ struct MessageDetail {
     /// The status of the message, as in the list.
     status: String,
     tags: Vec<String>,
+    /// Whether the message is a test, for which no provider is called.
+    test: bool,
     /// The number of recipients.
     recipient_count: i32,
     /// The SHA-256 of each address of `to`, in lower case, as lower-case hexadecimal, in the
@@ -247,7 +249,8 @@ impl From<RecipientItem> for RecipientDetail {
 impl MessagesApi {
     /// List messages
     ///
-    /// Requires the permission `METRICS_READ`. The newest message comes first.
+    /// Requires the permission `METRICS_READ`. The newest message comes first. Tests are in a
+    /// list of their own.
     ///
     /// All filters can be combined. Without `search`, `recipient`, `from`, `tag`,
     /// `templateId`, `providerAccountId` and `providerMessageId`, `total` is the number of
@@ -276,6 +279,8 @@ impl MessagesApi {
         /// The `nextCursor` of the page before, instead of `page`. The pages stay as they are
         /// while the list grows at its beginning.
         cursor: CursorQuery,
+        /// Tests only, or live messages only. The default is whether the API key is a test key.
+        test: Query<Validated<Option<bool>>>,
         /// Only messages with one of these statuses, separated by commas.
         #[oai(explode = false)]
         status: Query<Validated<Option<Statuses>>>,
@@ -308,6 +313,7 @@ impl MessagesApi {
         let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let page = cursor.read_page(page.0, limit.0, &mut issues);
+        let test = test.0.take("test", &mut issues).flatten();
         let status = status.0.take("status", &mut issues).flatten();
         let search = search.0.take("search", &mut issues).flatten();
         let recipient = recipient.0.take("recipient", &mut issues).flatten();
@@ -319,6 +325,7 @@ impl MessagesApi {
         let created_from = created_from.0.take("createdFrom", &mut issues).flatten();
         let created_to = created_to.0.take("createdTo", &mut issues).flatten();
         let filter = MessageFilter {
+            is_test: test.unwrap_or_else(|| caller.is_test()),
             statuses: status.map(|statuses| statuses.0).unwrap_or_default(),
             search: search
                 .map(|search| search.0)
@@ -384,6 +391,7 @@ impl MessagesApi {
     ) -> Result<Json<Data<MessageDetail>>, Failure> {
         let caller = caller.authorize()?;
         let id: MessageId = id.0.of(MESSAGE)?;
+        message_changes::require_may_send(&self.context, &caller, id).await?;
         let organization_id = caller.organization_id();
         let retrier = &self.context.retrier;
         retrier.retry(organization_id, caller.origin(), id).await?;
@@ -472,6 +480,7 @@ impl MessagesApi {
                 subject: message.subject,
                 status: message.status.to_string(),
                 tags: message.tags,
+                test: message.is_test,
                 recipient_count: message.recipient_count,
                 to: detail.to.into_iter().map(AddressHash::to_hex).collect(),
                 metadata: Nullable(detail.metadata.map(Any)),

@@ -159,11 +159,11 @@ impl BatchItem {
         self,
         claim: impl FnOnce(&IdempotencyKey, BodyHash) -> KeyClaim,
         part: Option<KeyClaim>,
-        clock: &Clock,
+        (clock, caller): (&Clock, &Caller),
     ) -> Result<Draft, Vec<Issue>> {
         let mut issues = self.issues;
         let key = self.message.idempotency_key.take(MESSAGE_KEY, &mut issues);
-        let mut draft = self.message.message.check(issues, clock)?;
+        let mut draft = self.message.message.check(issues, clock, caller)?;
         let own = key.flatten().zip(self.hash);
         draft.claim = own.map(|(key, hash)| claim(&key, hash)).or(part);
         Ok(draft)
@@ -270,7 +270,7 @@ impl SendApi {
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
         let mut draft = request
-            .check(issues, &self.context.clock)
+            .check(issues, &self.context.clock, &caller)
             .map_err(Failure::Invalid)?;
         draft.claim = claim.flatten();
         let answered = self
@@ -368,15 +368,13 @@ impl SendApi {
         parts: Option<&IdempotentBatch<'_>>,
     ) -> Result<(Vec<BatchResult>, Option<AcceptRefusal>), Failure> {
         let at = parts.map_or_else(|| self.context.clock.now(), IdempotentBatch::begun_at);
-        let claim = |key: &IdempotencyKey, hash| {
-            KeyClaim::new(caller.organization_id(), SEND_PATH, key, hash, at)
-        };
+        let claim = |key: &IdempotencyKey, hash| caller.claim(SEND_PATH, key, hash, at);
         let mut drafts = Vec::with_capacity(items.len());
         let mut results: Vec<Option<BatchResult>> = Vec::with_capacity(items.len());
         let mut part_of_draft = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let part = parts.map(|parts| parts.part(index));
-            match item.and_then(|item| item.check(claim, part, &self.context.clock)) {
+            match item.and_then(|item| item.check(claim, part, (&self.context.clock, caller))) {
                 Ok(draft) => {
                     part_of_draft.extend(part);
                     drafts.push(draft);

@@ -11,7 +11,7 @@ use waypost_core::address::Mailbox;
 use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::ids::{ProviderAccountId, TemplateId, UnsubscribeGroupId};
 use waypost_core::issue::Issue;
-use waypost_core::message::RecipientKind;
+use waypost_core::message::{RecipientKind, SimulatedOutcome};
 use waypost_core::text::Subject;
 use waypost_core::tracking::TrackingChoice;
 use waypost_core::unsubscribe::link_insertion;
@@ -22,6 +22,7 @@ use crate::fields::content::{BodyText, JsonObject, Tags, Variables};
 use crate::fields::headers::Headers;
 use crate::fields::recipients::{Mailboxes, Recipients};
 use crate::fields::time::FutureTime;
+use crate::middleware::auth::Caller;
 use crate::validate::Validated;
 
 /// A message to send. It needs at least one of `templateId`, `html` and `text`.
@@ -102,16 +103,31 @@ pub(crate) struct SendMessageRequest {
     /// The only provider account that may send the message, whatever the routing rules say.
     /// It must be active, and the sender's domain must be verified on it.
     provider_account_id: Validated<Option<Id>>,
+    /// Whether the message is a test: it goes through everything, but no provider is called,
+    /// nobody gets it, and nothing is counted. The default is whether the API key is a test
+    /// key; with a test key it must not be false.
+    test: Validated<Option<bool>>,
+    /// What becomes of a test. `delivered` is the default. `bounced`: a hard bounce.
+    /// `complained`: delivered, then reported as spam. `deferred`: deferred, then delivered.
+    /// `failed`: the provider refuses it. `suppressed`: all recipients are suppressed.
+    /// `unknown`: the provider's answer is lost, and the rule's `onUnknown` decides.
+    /// `failover`: the first account fails, and the next one takes it.
+    test_outcome: Validated<Option<SimulatedOutcome>>,
 }
 
 impl SendMessageRequest {
     /// The draft, or all mistakes in the request.
-    pub(crate) fn check(self, mut issues: Vec<Issue>, clock: &Clock) -> Result<Draft, Vec<Issue>> {
+    pub(crate) fn check(
+        self,
+        mut issues: Vec<Issue>,
+        clock: &Clock,
+        caller: &Caller,
+    ) -> Result<Draft, Vec<Issue>> {
         if !(self.html.is_given() || self.text.is_given() || self.template_id.is_given()) {
             let message = "is required unless text or templateId is given";
             issues.push(Issue::new("html", message));
         }
-        let fields = self.take(&mut issues, clock);
+        let fields = self.take(&mut issues, clock, caller);
         fields.check_link(&mut issues);
         fields.check_group(&mut issues);
         fields.check_metadata(&mut issues);
@@ -129,13 +145,15 @@ impl SendMessageRequest {
     }
 
     /// The fields without mistakes.
-    fn take(self, issues: &mut Vec<Issue>, clock: &Clock) -> SendFields {
+    fn take(self, issues: &mut Vec<Issue>, clock: &Clock, caller: &Caller) -> SendFields {
         let to = self.to.take("to", issues);
         let cc = self.cc.take("cc", issues);
         let bcc = self.bcc.take("bcc", issues);
         let delivery = self.delivery.take("delivery", issues);
         let scheduled_at = self.scheduled_at.take("scheduledAt", issues);
         let expires_at = self.expires_at.take("expiresAt", issues);
+        let test = self.test.take("test", issues);
+        let test_outcome = self.test_outcome.take("testOutcome", issues);
         SendFields {
             addressed: Addressed::of(to, cc, bcc, delivery, issues),
             from: self.from.take("from", issues),
@@ -153,6 +171,7 @@ impl SendMessageRequest {
             tracking: self.tracking.take("tracking", issues),
             schedule: Schedule::of(scheduled_at, expires_at, clock, issues),
             account: self.provider_account_id.take("providerAccountId", issues),
+            test: simulated(test, test_outcome, caller, issues),
         }
     }
 }
@@ -175,6 +194,7 @@ struct SendFields {
     tracking: Option<Option<TrackingChoice>>,
     schedule: Option<Schedule>,
     account: Option<Option<Id>>,
+    test: Option<Option<SimulatedOutcome>>,
 }
 
 impl SendFields {
@@ -278,10 +298,34 @@ impl SendFields {
             scheduled_at,
             expires_at,
             provider_account_id: self.account?.map(|id| ProviderAccountId(id.0)),
-            is_test: false,
+            test_outcome: self.test?,
             claim: None,
         })
     }
+}
+
+/// What becomes of the message, if it is a test; `None` for mistakes.
+fn simulated(
+    test: Option<Option<bool>>,
+    test_outcome: Option<Option<SimulatedOutcome>>,
+    caller: &Caller,
+    issues: &mut Vec<Issue>,
+) -> Option<Option<SimulatedOutcome>> {
+    let (test, test_outcome) = (test?, test_outcome?);
+    if test == Some(false) && caller.is_test() {
+        let message = "must not be false: everything that a test key sends is a test";
+        issues.push(Issue::new("test", message));
+        return None;
+    }
+    let is_test = test.unwrap_or_else(|| caller.is_test());
+    if test_outcome.is_some() && !is_test {
+        issues.push(Issue::new(
+            "testOutcome",
+            "must not be given unless test is true",
+        ));
+        return None;
+    }
+    Some(is_test.then(|| test_outcome.unwrap_or_default()))
 }
 
 /// The recipients of a message, and who of them gets a mail with whom.

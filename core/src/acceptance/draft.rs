@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::idempotency::KeyClaim;
 use crate::ids::{ProviderAccountId, TemplateId, UnsubscribeGroupId};
 use crate::issue::Issue;
-use crate::message::RecipientKind;
+use crate::message::{RecipientKind, SimulatedOutcome};
 use crate::text::{Subject, Tag};
 use crate::tracking::TrackingChoice;
 
@@ -64,8 +64,9 @@ pub struct Draft {
     pub expires_at: Option<Timestamp>,
     /// The only account that may send it. `None` is by the routing rules.
     pub provider_account_id: Option<ProviderAccountId>,
-    /// Whether no provider is called and nothing is counted.
-    pub is_test: bool,
+    /// What becomes of a test, for which no provider is called and nothing is counted. `None`
+    /// is a live message.
+    pub test_outcome: Option<SimulatedOutcome>,
     /// The request's claim on its idempotency key.
     pub claim: Option<KeyClaim>,
 }

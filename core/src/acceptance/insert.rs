@@ -25,7 +25,7 @@ use crate::idempotency::{KEY_LIFETIME, KeyClaim};
 use crate::ids::{
     EventId, MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, UnsubscribeGroupId,
 };
-use crate::message::{CHUNK_RECIPIENTS, RecipientKind};
+use crate::message::{CHUNK_RECIPIENTS, RecipientKind, SimulatedOutcome};
 use crate::suppression;
 use crate::template::render::VersionRef;
 use crate::tracking::Tracking;
@@ -53,7 +53,7 @@ pub(super) struct NewMessage {
     pub(super) expires_at: Option<Timestamp>,
     pub(super) is_shared: bool,
     pub(super) is_account_pinned: bool,
-    pub(super) is_test: bool,
+    pub(super) test_outcome: Option<SimulatedOutcome>,
     pub(super) queued_event: EventId,
     pub(super) created_at: Timestamp,
     pub(super) recipients: Vec<NewRecipient>,
@@ -218,7 +218,7 @@ struct MessageRow<'a> {
     expires_at: Option<Timestamp>,
     is_shared: Option<bool>,
     is_account_pinned: Option<bool>,
-    is_test: Option<bool>,
+    test_outcome: Option<SimulatedOutcome>,
 }
 
 impl<'a> MessageRow<'a> {
@@ -255,7 +255,7 @@ impl<'a> MessageRow<'a> {
             expires_at: message.expires_at,
             is_shared: message.is_shared.then_some(true),
             is_account_pinned: message.is_account_pinned.then_some(true),
-            is_test: message.is_test.then_some(true),
+            test_outcome: message.test_outcome,
         }
     }
 }

@@ -369,7 +369,7 @@ impl Acceptor {
             expires_at: draft.expires_at,
             is_shared: draft.delivery == DeliveryMode::Shared,
             is_account_pinned: draft.provider_account_id.is_some(),
-            is_test: draft.is_test,
+            test_outcome: draft.test_outcome,
             queued_event,
             created_at,
             recipients: recipients.collect(),

@@ -5,6 +5,7 @@ use super::draft::Draft;
 use crate::address::AddressHash;
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
+use crate::message::SimulatedOutcome;
 use crate::suppression::check::CheckedRecipient;
 
 /// Recipients of a request up to which the INSERT itself checks the suppressions. That saves
@@ -52,8 +53,9 @@ impl Acceptor {
             let of_draft = checks.by_ref().take(draft.to.len());
             // Suppressions of a scheduled message count when it goes.
             let is_checked = draft.scheduled_at.is_none();
+            let is_simulated = draft.test_outcome == Some(SimulatedOutcome::Suppressed);
             let of_draft = of_draft.map(|check| RecipientCheck {
-                is_suppressed: check.is_suppressed && is_checked,
+                is_suppressed: (check.is_suppressed || is_simulated) && is_checked,
                 is_left_to_insert: check.is_left_to_insert && is_checked,
                 ..check
             });

@@ -2,14 +2,17 @@
 //!
 //! A caller cannot give a key a permission that its own key lacks. It cannot change, rotate
 //! or revoke a key that has a permission that its own key lacks: otherwise it could remove
-//! the networks or the expiry that protect a more powerful key.
+//! the networks or the expiry that protect a more powerful key. For the same reason a test
+//! key creates and changes only test keys.
 
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use serde_json::json;
 
-use super::{ApiKey, KeyDraft, MintedKey, Permission, Permissions, generate_key, mint, store};
+use super::{
+    ApiKey, KeyDraft, MintedKey, Permission, Permissions, beginning, generate_key, mint, store,
+};
 use crate::audit::{self, AuditChange, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{self, OrFault, PgConnection, PgPool};
@@ -35,6 +38,8 @@ pub enum KeyRefusal {
     Lacks(Permission),
     /// The key is revoked or expired.
     Ended,
+    /// The caller's key is a test key, and the other key is not or would not be.
+    ByTestKey,
     Fault(Fault),
 }
 
@@ -104,12 +109,16 @@ impl ApiKeys {
     ) -> Result<MintedKey, Failed<KeyRefusal>> {
         // Also before a stored answer is repeated, since it contains the secret.
         require_permissions(&draft.permissions, &creator.permissions)?;
+        if creator.is_test && !draft.is_test {
+            return Err(KeyRefusal::ByTestKey.into());
+        }
         let organization_id = creator.organization_id;
         let now = self.clock.now();
         let minted = mint(organization_id, draft, Some(creator.id), &self.ids, now);
         let change = AuditChange::new("api_key.created", minted.record.id).with(json!({
             "name": minted.record.name,
             "permissions": minted.record.permissions.names(),
+            "isTest": minted.record.is_test,
         }));
         let mut transaction = idempotent.begin(&self.pool, "make an API key").await?;
         store::insert(&mut transaction, &minted.record, minted.hash).await?;
@@ -137,7 +146,7 @@ impl ApiKeys {
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
-        require_permissions(&key.permissions, &caller.permissions)?;
+        require_may_manage(&key, caller)?;
         if let Some(permissions) = &wanted.permissions {
             require_permissions(permissions, &caller.permissions)?;
         }
@@ -174,11 +183,11 @@ impl ApiKeys {
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
-        require_permissions(&key.permissions, &caller.permissions)?;
+        require_may_manage(&key, caller)?;
         if !key.is_valid(now) {
             return Err(KeyRefusal::Ended.into());
         }
-        let (secret, hash, prefix) = generate_key(&self.ids);
+        let (secret, hash, prefix) = generate_key(&self.ids, beginning(key.is_test));
         let grace_ends = now + TimeDelta::from_std(grace).unwrap_or_default();
         store::retire_secret(&mut transaction, organization_id, id, grace_ends, now).await?;
         let key = store::replace_secret(&mut transaction, organization_id, id, hash, &prefix)
@@ -203,7 +212,7 @@ impl ApiKeys {
         let key = store::find(&mut connection, caller.organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
-        require_permissions(&key.permissions, &caller.permissions)
+        require_may_manage(&key, caller)
     }
 
     /// Revokes a key with all its secrets. Its record stays. Revoking a revoked key
@@ -222,7 +231,7 @@ impl ApiKeys {
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
-        require_permissions(&key.permissions, &caller.permissions)?;
+        require_may_manage(&key, caller)?;
         if key.revoked_at.is_some() {
             return Ok(());
         }
@@ -244,6 +253,14 @@ impl ApiKeys {
         let now = self.clock.now();
         audit::store::insert(connection, organization_id, origin, change, &self.ids, now).await
     }
+}
+
+/// Refuses a caller whose key could do more by changing the other key.
+fn require_may_manage(key: &ApiKey, caller: &ApiKey) -> Result<(), KeyRefusal> {
+    if caller.is_test && !key.is_test {
+        return Err(KeyRefusal::ByTestKey);
+    }
+    require_permissions(&key.permissions, &caller.permissions)
 }
 
 fn require_permissions(wanted: &Permissions, held: &Permissions) -> Result<(), KeyRefusal> {

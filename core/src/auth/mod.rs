@@ -41,11 +41,12 @@ pub use permission::{Permission, Permissions};
 /// How long a process caches a key.
 pub const CACHE_TTL: Duration = Duration::from_secs(4);
 
-const KEY_PREFIX: &str = "wp_live_";
+const LIVE_PREFIX: &str = "wp_live_";
+const TEST_PREFIX: &str = "wp_test_";
 /// Random characters of a key: 32 of 62 kinds are 190 bits.
 const KEY_RANDOM_CHARS: usize = 32;
 /// Characters of a key that its record shows.
-const PREFIX_CHARS: usize = KEY_PREFIX.len() + 6;
+const PREFIX_CHARS: usize = LIVE_PREFIX.len() + 6;
 /// Cached keys, including texts that are not keys.
 const CACHE_MAX: u64 = 100_000;
 /// Two connections, so that one dead connection does not block all look-ups. Few enough
@@ -66,6 +67,8 @@ pub struct ApiKey {
     pub name: String,
     /// The first characters of the key, to tell keys apart.
     pub prefix: String,
+    /// Whether everything that it sends is a test.
+    pub is_test: bool,
     pub permissions: Permissions,
     /// Networks from which the key may be used. Empty: from anywhere.
     pub allowed_ips: Networks,
@@ -97,6 +100,8 @@ impl ApiKey {
 #[derive(Debug)]
 pub struct KeyDraft {
     pub name: Name,
+    /// Whether everything that it sends is a test.
+    pub is_test: bool,
     pub permissions: Permissions,
     /// Networks from which the key may be used. Empty: from anywhere.
     pub allowed_ips: Networks,
@@ -121,12 +126,13 @@ pub fn mint(
     ids: &Ids,
     now: Timestamp,
 ) -> MintedKey {
-    let (secret, hash, prefix) = generate_key(ids);
+    let (secret, hash, prefix) = generate_key(ids, beginning(draft.is_test));
     let record = ApiKey {
         id: ids.next_at(now),
         organization_id,
         name: draft.name.into_string(),
         prefix,
+        is_test: draft.is_test,
         permissions: draft.permissions,
         allowed_ips: draft.allowed_ips,
         expires_at: draft.expires_at,
@@ -147,10 +153,18 @@ pub fn mint(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ApiKeyHash(pub [u8; 32]);
 
-/// Generates a key: the secret, its hash and its prefix, which may be shown.
-#[must_use]
-pub fn generate_key(ids: &Ids) -> (Secret, ApiKeyHash, String) {
-    let key = format!("{KEY_PREFIX}{}", ids.alphanumeric(KEY_RANDOM_CHARS));
+/// How a test key or a live key begins.
+fn beginning(is_test: bool) -> &'static str {
+    match is_test {
+        true => TEST_PREFIX,
+        false => LIVE_PREFIX,
+    }
+}
+
+/// Generates a key with this beginning: the secret, its hash and its prefix, which may be
+/// shown.
+fn generate_key(ids: &Ids, beginning: &str) -> (Secret, ApiKeyHash, String) {
+    let key = format!("{beginning}{}", ids.alphanumeric(KEY_RANDOM_CHARS));
     let prefix = key[..PREFIX_CHARS].to_owned();
     let hash = hash_key(&key);
     (Secret::from(key), hash, prefix)
@@ -214,7 +228,7 @@ impl Authenticator {
         address: Option<IpAddr>,
     ) -> Result<Option<Arc<OpenedKey>>, Fault> {
         let key = key.expose_secret();
-        if !key.starts_with(KEY_PREFIX) {
+        if !key.starts_with(LIVE_PREFIX) && !key.starts_with(TEST_PREFIX) {
             return Ok(None);
         }
         let hash = hash_key(key);

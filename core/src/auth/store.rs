@@ -27,8 +27,8 @@ pub async fn insert(
     query!(
         "INSERT INTO api_keys
              (id, organization_id, name, prefix, key_hash, permissions, allowed_ips, expires_at,
-              revoked_at, created_at, created_by)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+              revoked_at, created_at, created_by, is_test)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         key.id.0,
         key.organization_id.0,
         key.name,
@@ -40,6 +40,7 @@ pub async fn insert(
         key.revoked_at,
         key.created_at,
         key.created_by.map(|id| id.0),
+        key.is_test,
     )
     .execute(connection)
     .await
@@ -67,7 +68,7 @@ pub async fn list_by_hash(
                WHERE key_hash = ANY ($1)
            )
            SELECT s.key_hash AS "key_hash!", s.valid_until AS secret_valid_until,
-                  k.id, k.organization_id, k.name, k.prefix, k.permissions, k.allowed_ips,
+                  k.id, k.organization_id, k.name, k.prefix, k.is_test, k.permissions, k.allowed_ips,
                   k.expires_at, k.last_used_at, k.revoked_at, k.created_at, k.created_by,
                   (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id)
                       AS old_secret_valid_until,
@@ -88,6 +89,7 @@ pub async fn list_by_hash(
             organization_id: row.organization_id,
             name: row.name,
             prefix: row.prefix,
+            is_test: row.is_test,
             permissions: row.permissions,
             allowed_ips: row.allowed_ips,
             expires_at: row.expires_at,
@@ -120,7 +122,7 @@ pub async fn list(
 ) -> Result<Page<ApiKey>, Fault> {
     let rows = query_as!(
         ApiKeyRow,
-        "SELECT id, organization_id, name, prefix, permissions, allowed_ips, expires_at, last_used_at,
+        "SELECT id, organization_id, name, prefix, is_test, permissions, allowed_ips, expires_at, last_used_at,
                 revoked_at, created_at, created_by,
                 (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id) AS old_secret_valid_until
          FROM api_keys k
@@ -161,7 +163,7 @@ pub async fn find(
 ) -> Result<Option<ApiKey>, Fault> {
     let row = query_as!(
         ApiKeyRow,
-        "SELECT id, organization_id, name, prefix, permissions, allowed_ips, expires_at, last_used_at,
+        "SELECT id, organization_id, name, prefix, is_test, permissions, allowed_ips, expires_at, last_used_at,
                 revoked_at, created_at, created_by,
                 (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id) AS old_secret_valid_until
          FROM api_keys k
@@ -353,6 +355,7 @@ struct ApiKeyRow {
     organization_id: Uuid,
     name: String,
     prefix: String,
+    is_test: bool,
     permissions: Vec<String>,
     allowed_ips: Vec<String>,
     expires_at: Option<Timestamp>,
@@ -377,6 +380,7 @@ impl TryFrom<ApiKeyRow> for ApiKey {
             organization_id: OrganizationId(row.organization_id),
             name: row.name,
             prefix: row.prefix,
+            is_test: row.is_test,
             permissions: row
                 .permissions
                 .iter()

@@ -23,7 +23,7 @@ use crate::ids::{
     WorkerId,
 };
 use crate::message::compose::MessageContent;
-use crate::message::{CHUNK_RECIPIENTS, RecipientKind};
+use crate::message::{CHUNK_RECIPIENTS, RecipientKind, SimulatedOutcome};
 use crate::routing::AcceptedRoute;
 use crate::tracking::Tracking;
 
@@ -179,8 +179,8 @@ pub struct LeasedMessage {
     pub expires_at: Option<Timestamp>,
     /// Whether only the account resolved at acceptance may send it.
     pub is_account_pinned: bool,
-    /// Whether no provider is called.
-    pub is_test: bool,
+    /// What becomes of a test, for which no provider is called. `None` is a live message.
+    pub test_outcome: Option<SimulatedOutcome>,
     /// Whether a recipient may have content of its own (`recipient_contents`).
     pub has_recipient_contents: bool,
 }
@@ -227,8 +227,8 @@ const BODY_BYTES_MAX: i32 = 256 * 1024;
 /// reads one.
 ///
 /// The predicted attempt is written if the message has one recipient that is not suppressed
-/// and is tried for the first time, if the message's account is the predicted one, and if
-/// its body is not left out. [`super::attempt::insert`] writes all other attempts.
+/// and is tried for the first time, if the message's account is the predicted one, if its
+/// body is not left out, and if it is no test. [`super::attempt::insert`] writes all other attempts.
 ///
 /// If no attempt is predicted, the commit does not wait for the disk. A lease that a crash
 /// of Postgres takes back leaves nothing behind: if an attempt is on disk, its lease is
@@ -327,7 +327,7 @@ struct LeaseRow {
     expires_at: Option<Timestamp>,
     is_shared: Option<bool>,
     is_account_pinned: Option<bool>,
-    is_test: Option<bool>,
+    test_outcome: Option<SimulatedOutcome>,
     has_recipient_contents: Option<bool>,
 }
 
@@ -393,7 +393,7 @@ impl LeaseRow {
             scheduled_at: self.scheduled_at,
             expires_at: self.expires_at,
             is_account_pinned: self.is_account_pinned.unwrap_or_default(),
-            is_test: self.is_test.unwrap_or_default(),
+            test_outcome: self.test_outcome,
             has_recipient_contents: self.has_recipient_contents.unwrap_or_default(),
         })
     }

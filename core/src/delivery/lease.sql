@@ -35,7 +35,7 @@ WITH live_worker AS (
 ), with_message AS (
     SELECT d.*, m.*,
            coalesce(d.attempt_id IS NOT NULL AND m.recipient_count = 1
-                    AND m.account_id = d.predicted_account_id AND NOT m.large
+                    AND m.account_id = d.predicted_account_id AND NOT m.large AND m.test_outcome IS NULL
                     AND (m.expires_at IS NULL OR m.expires_at > greatest($5, clock_timestamp()))
                     AND d.losses = 0 AND d.unknowns = 0 AND d.failover = 0 AND d.rounds = 0
                     AND NOT EXISTS (
@@ -54,7 +54,7 @@ WITH live_worker AS (
         SELECT m.subject, m.tags, m.created_at, m.retried_at, m.routing_rule_id,
                coalesce(m.resolved_account_id, m.provider_account_id) AS account_id,
                m.unsubscribe_group_id, m.track_opens, m.track_clicks, m.recipient_count,
-               m.scheduled_at, m.expires_at, m.is_shared, m.is_account_pinned, m.is_test,
+               m.scheduled_at, m.expires_at, m.is_shared, m.is_account_pinned, m.test_outcome,
                b.from_mailbox, b.reply_to, b.headers, b.attachments, s.large,
                EXISTS (SELECT FROM recipient_contents c WHERE c.message_id = d.message_id
                                                           AND c.message_id BETWEEN $10 AND $11)
@@ -90,7 +90,7 @@ SELECT l.message_id AS "message_id!", l.chunk AS "chunk!", l.organization_id AS 
        r.headers AS "headers?: Json<Vec<(String, String)>>",
        r.attachments AS "attachments?: Json<Vec<AttachmentRef>>", r.scheduled_at AS "scheduled_at?",
        r.expires_at AS "expires_at?", r.is_shared AS "is_shared?",
-       r.is_account_pinned AS "is_account_pinned?", r.is_test AS "is_test?",
+       r.is_account_pinned AS "is_account_pinned?", r.test_outcome AS "test_outcome?: SimulatedOutcome",
        r.has_recipient_contents AS "has_recipient_contents?"
 FROM leased l
 -- Each row of `with_message` has one in `leased`, so this returns the rows of a LEFT JOIN. Postgres knows

@@ -19,7 +19,7 @@ use crate::db::OrFault;
 use crate::event::{self, EventType, NewEvent};
 use crate::fault::Fault;
 use crate::ids::{EventId, MessageId, OrganizationId, SendAttemptId, WorkerId};
-use crate::message::MessageStatus;
+use crate::message::{MessageStatus, SimulatedOutcome};
 use crate::provider::outcome::{Blame, SendOutcome};
 use crate::suppression::feedback::{ReportedAddress, ReportedReason};
 
@@ -40,6 +40,8 @@ pub struct AttemptOutcome {
     pub next_state: NextState,
     /// The id of the event, if there is one.
     pub event_id: EventId,
+    /// What becomes of a test, of which no provider was called. `None` is a live message.
+    pub test_outcome: Option<SimulatedOutcome>,
 }
 
 impl AttemptOutcome {
@@ -89,9 +91,12 @@ impl AttemptOutcome {
         matches!(self.outcome, SendOutcome::Accepted { .. })
     }
 
-    /// The address, if the provider says that it has no mailbox.
+    /// The address, if the provider says that it has no mailbox. A test suppresses nobody.
     #[must_use]
     pub fn bounced(&self) -> Option<(OrganizationId, ReportedAddress)> {
+        if self.test_outcome.is_some() {
+            return None;
+        }
         let blame = match &self.outcome {
             SendOutcome::Rejected { blame, .. } => *blame,
             SendOutcome::Accepted { .. }
@@ -185,7 +190,8 @@ pub async fn record(
         .filter(|outcome| updated.remove(&(outcome.attempt.message_id.0, outcome.attempt.position)))
         .filter_map(|outcome| outcome.event())
         .collect();
-    event::store::insert(connection, &events).await?;
+    event::store::insert(&mut *connection, &events).await?;
+    insert_test_reports(connection, &counted).await?;
     Ok(counted
         .iter()
         .filter_map(|outcome| outcome.bounced())
@@ -206,13 +212,15 @@ impl<'a> SentRecord<'a> {
         self.outcome.attempt.message_id
     }
 
-    /// The record of a call that `worker` made. `None` if the outcome is another, or if the
-    /// message has several recipients (`recipient_count`).
+    /// The record of a call that `worker` made. `None` if the outcome is another, if the
+    /// message has several recipients (`recipient_count`), or if it is a test, which
+    /// [`record_sent`] would count.
     #[must_use]
     pub fn of(worker: WorkerId, outcome: &'a AttemptOutcome, recipient_count: i32) -> Option<Self> {
         let next_state = &outcome.next_state;
         let is_plain = outcome.attempted
             && outcome.is_accepted()
+            && outcome.test_outcome.is_none()
             && recipient_count == 1
             && outcome.attempt.position == 0
             && next_state.status == MessageStatus::Sent
@@ -386,4 +394,48 @@ async fn update_recipients(
         .into_iter()
         .map(|row| (row.message_id, row.position))
         .collect())
+}
+
+/// Inserts what the simulated provider will report of the tests that it accepted
+/// ([`crate::provider_event::test_reports`]).
+async fn insert_test_reports(
+    connection: &mut PgConnection,
+    outcomes: &[&AttemptOutcome],
+) -> Result<(), Fault> {
+    let accepted = outcomes.iter().filter(|outcome| outcome.is_accepted());
+    let accepted = accepted.filter_map(|outcome| Some((*outcome, outcome.test_outcome?)));
+    let accepted: Vec<(&AttemptOutcome, SimulatedOutcome)> = accepted.collect();
+    if accepted.is_empty() {
+        return Ok(());
+    }
+    let ids = |pick: fn(&NewAttempt) -> Uuid| -> Vec<Uuid> {
+        let attempts = accepted.iter().map(|(outcome, _)| &outcome.attempt);
+        attempts.map(pick).collect()
+    };
+    let (positions, accepted_at): (Vec<i32>, Vec<Timestamp>) = accepted
+        .iter()
+        .map(|(outcome, _)| (outcome.attempt.position, outcome.finished_at))
+        .unzip();
+    let provider_ids = accepted.iter().map(|(o, _)| o.provider_message_id());
+    let test_outcomes = accepted.iter().map(|(_, outcome)| *outcome);
+    query!(
+        "INSERT INTO test_reports (message_id, attempt_id, organization_id, position, provider_account_id,
+                                   provider_message_id, test_outcome, accepted_at)
+         SELECT *
+         FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::uuid[], $6::text[], $7::test_outcome[],
+                     $8::timestamptz[])
+         ON CONFLICT DO NOTHING",
+        &ids(|attempt| attempt.message_id.0),
+        &ids(|attempt| attempt.id.0),
+        &ids(|attempt| attempt.organization_id.0),
+        &positions,
+        &ids(|attempt| attempt.provider_account_id.0),
+        &provider_ids.collect::<Vec<_>>() as &[Option<String>],
+        &test_outcomes.collect::<Vec<_>>() as &[SimulatedOutcome],
+        &accepted_at,
+    )
+    .execute(connection)
+    .await
+    .or_fault("record accepted tests")?;
+    Ok(())
 }

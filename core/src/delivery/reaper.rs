@@ -294,6 +294,8 @@ async fn close_as_unknown(
                 finished_at: now,
                 next_state,
                 event_id: ids.next_at(now),
+                // Nothing follows of a call without an answer.
+                test_outcome: None,
             }
         })
         .collect();

@@ -44,7 +44,7 @@ WITH accepted AS (
     WHERE m.id = r.message_id
     RETURNING r.organization_id, r.finished_at, r.provider_account_id, m.from_address, m.template_id,
               m.tags, greatest(m.created_at, m.scheduled_at) AS accepted_at, r.domain,
-              r.is_first AND m.is_test IS NOT TRUE AS is_counted
+              r.is_first
 ), metric AS (
     INSERT INTO metric_deltas (organization_id, quarter, account, domain, template, tags, recipient_domain,
                                sent_in, sent, delivered, opened, clicked, bounced, complained, unsubscribed)
@@ -52,7 +52,7 @@ WITH accepted AS (
            waypost_metric_domain(from_address), coalesce(template_id::text, ''), tags, coalesce(domain, ''),
            waypost_metric_time(accepted_at, finished_at), count(*), 0, 0, 0, 0, 0, 0
     FROM message
-    WHERE is_counted
+    WHERE is_first
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
 ), event AS (
     INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data,

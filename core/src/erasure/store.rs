@@ -274,7 +274,7 @@ pub(super) async fn erase_contents(
     query!(
         "UPDATE new_messages
          SET subject = ''
-         WHERE organization_id = $1 AND message_id = ANY($2) AND subject <> ''",
+         WHERE organization_id = $1 AND is_test = ANY('{false,true}') AND message_id = ANY($2) AND subject <> ''",
         organization_id.0,
         ids,
     )
@@ -284,7 +284,7 @@ pub(super) async fn erase_contents(
     query!(
         "UPDATE message_subjects
          SET subject = ''
-         WHERE organization_id = $1 AND message_id = ANY($2) AND subject <> ''",
+         WHERE organization_id = $1 AND is_test = ANY('{false,true}') AND message_id = ANY($2) AND subject <> ''",
         organization_id.0,
         ids,
     )

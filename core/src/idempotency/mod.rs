@@ -11,7 +11,9 @@
 //! sends in the statement that inserts them. [`batch`] is for a batch send, which is
 //! committed in several parts.
 //!
-//! A key is valid for [`KEY_LIFETIME`]. The same key on two paths counts as two keys.
+//! A key is valid for [`KEY_LIFETIME`]. The same key on two paths counts as two keys, and so
+//! does the same key of a live API key and of a test key: a test must not take the place of
+//! the live request.
 
 pub mod batch;
 pub mod fingerprint;

@@ -9,6 +9,7 @@ pub mod compose;
 pub mod content;
 pub mod list;
 pub mod own_content;
+pub mod simulated_outcome;
 pub mod status;
 pub mod store;
 
@@ -18,6 +19,7 @@ use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::event::Event;
 use crate::ids::{MessageId, ProviderAccountId, SendAttemptId, TemplateId, TemplateVersionId};
+pub use simulated_outcome::SimulatedOutcome;
 pub use status::MessageStatus;
 
 /// Recipients that one job sends to, at most.
@@ -61,6 +63,7 @@ pub struct MessageItem {
     /// The aggregate of its recipients' statuses.
     pub status: MessageStatus,
     pub tags: Vec<String>,
+    pub is_test: bool,
     pub recipient_count: i32,
     /// The first recipient's message id at the provider.
     pub provider_message_id: Option<String>,

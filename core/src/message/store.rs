@@ -28,10 +28,26 @@ pub async fn find(
     query_as!(
         MessageItem,
         r#"SELECT id AS "id: MessageId", provider_account_id AS "provider_account_id: ProviderAccountId",
-                  from_address, to_hash AS "to_hash: AddressHash", subject, status AS "status: MessageStatus", tags, recipient_count,
+                  from_address, to_hash AS "to_hash: AddressHash", subject, status AS "status: MessageStatus", tags, is_test, recipient_count,
                   provider_message_id, created_at, sent_at, delivered_at
            FROM messages
            WHERE id = $2 AND organization_id = $1"#,
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find a message")
+}
+
+/// Whether a message is a test; `None` if it does not exist.
+pub async fn is_test(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: MessageId,
+) -> Result<Option<bool>, Fault> {
+    query_scalar!(
+        "SELECT is_test FROM messages WHERE id = $2 AND organization_id = $1",
         organization_id.0,
         id.0,
     )

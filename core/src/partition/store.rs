@@ -245,17 +245,17 @@ pub(super) async fn exclude_hours(
         "WITH gone AS (
              DELETE FROM new_messages
              WHERE message_id >= waypost_uuid_floor($1) AND message_id < waypost_uuid_floor($2)
-             RETURNING organization_id, status
+             RETURNING organization_id, is_test, status
          ), deleted AS (
              UPDATE message_count_deltas SET hour = NULL WHERE hour >= $1 AND hour < $2
          ), moved AS (
              UPDATE message_transitions SET hour = NULL WHERE hour >= $1 AND hour < $2
          )
-         INSERT INTO message_count_deltas (organization_id, status, change)
-         SELECT organization_id, status, count(*)
+         INSERT INTO message_count_deltas (organization_id, is_test, status, change)
+         SELECT organization_id, is_test, status, count(*)
          FROM gone
          WHERE status IS NOT NULL
-         GROUP BY organization_id, status",
+         GROUP BY organization_id, is_test, status",
         month.begin(),
         month.end(),
     )

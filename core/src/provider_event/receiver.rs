@@ -156,6 +156,7 @@ impl EventReceiver {
             organization_id: cached.account.organization_id,
             account_id,
             provider_type: kind,
+            is_test: false,
             first_verified_with: is_first.then(|| sealed.clone()),
         };
         let batch = EventBatch {

@@ -32,18 +32,22 @@ pub(super) async fn is_kept(
     operator_days: Option<u32>,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    // The limit forces one index look-up per organization, whatever the statistics of the
-    // month are.
+    // The limit and the order force index look-ups per organization, whatever the statistics
+    // of the month are.
     query_scalar!(
         r#"SELECT EXISTS (
                SELECT
                FROM (SELECT id, make_interval(days => least(retention_days, $1)) AS kept
                      FROM organizations) o
+               -- The index has the live messages and the tests apart.
+               CROSS JOIN (VALUES (false), (true)) list (is_test)
                CROSS JOIN LATERAL (
                    SELECT
                    FROM messages
-                   WHERE organization_id = o.id
+                   WHERE (organization_id, is_test, id) >= (o.id, list.is_test, waypost_uuid_floor($2))
+                     AND (organization_id, is_test, id) < (o.id, list.is_test, waypost_uuid_floor($3))
                      AND id >= waypost_uuid_floor($2) AND id < waypost_uuid_floor($3)
+                   ORDER BY organization_id, is_test, id
                    LIMIT 1
                ) m
                WHERE o.kept IS NULL OR $3 > $4::timestamptz - o.kept
@@ -90,12 +94,20 @@ pub(super) async fn list_of_organization(
     query_scalar!(
         r#"SELECT id AS "id!: MessageId"
            FROM (SELECT id, sum(recipient_count) OVER (ORDER BY id) - recipient_count AS before
-                 FROM (SELECT id, recipient_count
-                       FROM messages
-                       WHERE organization_id = $1 AND id < waypost_uuid_floor($2)
-                         AND status NOT IN ('QUEUED', 'SENDING')
-                         AND NOT EXISTS (SELECT FROM outbox WHERE message_id = messages.id)
-                       ORDER BY id
+                 FROM (SELECT m.id, m.recipient_count
+                       -- The index has the live messages and the tests apart, each in this order.
+                       FROM (VALUES (false), (true)) list (is_test)
+                       CROSS JOIN LATERAL (
+                           SELECT id, recipient_count
+                           FROM messages
+                           WHERE (organization_id, is_test, id) >= ($1, list.is_test, $5)
+                             AND (organization_id, is_test, id) < ($1, list.is_test, waypost_uuid_floor($2))
+                             AND id < waypost_uuid_floor($2) AND status NOT IN ('QUEUED', 'SENDING')
+                             AND NOT EXISTS (SELECT FROM outbox WHERE message_id = messages.id)
+                           ORDER BY organization_id, is_test, id
+                           LIMIT $3
+                       ) m
+                       ORDER BY m.id
                        LIMIT $3) oldest) counted
            WHERE before < $4
            ORDER BY id"#,
@@ -103,6 +115,7 @@ pub(super) async fn list_of_organization(
         before,
         messages,
         recipients,
+        Uuid::nil(),
     )
     .fetch_all(connection)
     .await

@@ -359,6 +359,7 @@ impl WebhookEndpoints {
                 subject: "Test event",
                 tags: &[],
                 metadata: Some(&metadata),
+                is_test: false,
                 provider_type: None,
                 event_data: None,
             };

@@ -52,6 +52,7 @@ pub fn body(event_type: WebhookEventType) -> Bytes {
         subject: "Your receipt",
         tags: &["receipts".to_owned()],
         metadata: Some(&metadata),
+        is_test: false,
         provider_type: Some(ProviderType::Sendgrid),
         event_data: event_data.as_ref(),
     };

@@ -24,6 +24,8 @@ pub struct Payload<'a> {
     pub tags: &'a [String],
     /// The metadata of the message.
     pub metadata: Option<&'a Value>,
+    /// Whether the message is a test.
+    pub is_test: bool,
     /// The provider that the message was sent through.
     pub provider_type: Option<ProviderType>,
     /// The event's data (`events.data`). The body contains only its `bounceType`,
@@ -49,6 +51,8 @@ struct PayloadData<'a> {
     subject: &'a str,
     event_id: EventId,
     tags: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,6 +93,7 @@ impl Payload<'_> {
                 subject: self.subject,
                 event_id: self.event_id,
                 tags: self.tags,
+                test: self.is_test.then_some(true),
                 metadata: self.metadata.filter(|metadata| !metadata.is_null()),
                 provider_type: self.provider_type.map(ProviderType::as_str),
                 bounce_type: event_field("bounceType"),
@@ -170,6 +175,7 @@ mod tests {
             subject: "Your \"receipt\"",
             tags: &[],
             metadata: None,
+            is_test: false,
             provider_type: None,
             event_data: None,
         }
@@ -223,6 +229,7 @@ mod tests {
             event_type: WebhookEventType::Bounced,
             tags: &tags,
             metadata: Some(&metadata),
+            is_test: true,
             provider_type: Some(ProviderType::Ses),
             event_data: Some(&event_data),
             ..event()
@@ -238,6 +245,7 @@ mod tests {
                 "subject": "Your \"receipt\"",
                 "eventId": "00000000-0000-0000-0000-000000000001",
                 "tags": ["receipts"],
+                "test": true,
                 "metadata": { "order": 7 },
                 "providerType": "SES",
                 "bounceType": "hard",

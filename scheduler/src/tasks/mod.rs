@@ -8,6 +8,7 @@ mod relay;
 mod retention;
 mod rollup;
 mod schedule;
+mod test_reports;
 mod webhooks;
 
 use waypost_core::clock::Clock;
@@ -17,6 +18,7 @@ use waypost_core::delivery::job::SendJob;
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 use waypost_core::job_queue::Queue;
+use waypost_core::provider_event::test_reports::TestReporter;
 use waypost_core::retention::Retention;
 
 pub(crate) use domains::DomainChecks;
@@ -36,6 +38,8 @@ pub(crate) enum Task {
     Relay,
     /// Pushes scheduled jobs that are due.
     PushScheduled,
+    /// Records the events of accepted tests.
+    ReportTests,
     /// Fails what waits of expired messages.
     EndExpired,
     /// Deletes expired idempotency keys.
@@ -65,6 +69,7 @@ impl Task {
             Self::ReapUnregistered => "reap-unregistered",
             Self::Relay => "relay",
             Self::PushScheduled => "scheduled",
+            Self::ReportTests => "report-tests",
             Self::EndExpired => "expire",
             Self::DeleteKeys => "delete-keys",
             Self::RelayWebhooks => "relay-webhooks",
@@ -87,6 +92,7 @@ pub(crate) struct Tasks {
     pub(crate) settings: SendingSettings,
     pub(crate) domain_checks: DomainChecks,
     pub(crate) lookups: Lookups,
+    pub(crate) test_reporter: TestReporter,
     pub(crate) retention: Retention,
     pub(crate) metrics_rollup: Rollup,
     pub(crate) messages_rollup: Rollup,
@@ -100,6 +106,7 @@ impl Tasks {
             Task::ReapUnregistered => reap::take_back_unregistered(self).await,
             Task::Relay => relay::push_lost(self).await,
             Task::PushScheduled => schedule::push_due(self).await,
+            Task::ReportTests => test_reports::report_due(self).await,
             Task::EndExpired => schedule::end_expired(self).await,
             Task::DeleteKeys => idempotency_keys::delete_expired(self).await,
             Task::RelayWebhooks => webhooks::notify_due(self).await,

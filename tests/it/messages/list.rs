@@ -6,6 +6,7 @@ use uuid::Uuid;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, message_to, to_hash};
 
+use super::filters::quiet;
 use super::is_time;
 
 #[tokio::test]
@@ -207,4 +208,44 @@ async fn the_search_is_literal_and_ignores_letter_case() {
     let reply = app.get("/v1/messages?search=a%00b").await;
     reply.expect_issues(400, &["search"]);
     app.leave_work();
+}
+
+#[tokio::test]
+async fn wrong_filters_are_refused_with_their_parameter() {
+    let app = quiet().await;
+    for (name, values) in [
+        (
+            "recipient",
+            vec!["", "ada", "ada@", "a@b@c", "Ada <ada@example.org>"],
+        ),
+        ("from", vec!["", "@example.com", "not a domain", "a@b@c"]),
+        ("tag", vec!["", "a\nb"]),
+        ("templateId", vec!["", "1", "nobody"]),
+        ("providerAccountId", vec!["", "1"]),
+        ("providerMessageId", vec!["", "a\0b"]),
+        (
+            "status",
+            vec!["", "sent", "SENT,", ",SENT", "SENT, FAILED", "OPENED"],
+        ),
+        ("createdFrom", vec!["", "yesterday", "2026-13-01"]),
+        ("createdTo", vec!["", "12:00"]),
+        ("cursor", vec!["", "x", "AAAA"]),
+        ("test", vec!["", "1", "True", "yes"]),
+    ] {
+        for value in values {
+            let reply = app.caller().query("/v1/messages", &[(name, value)]).await;
+            reply.expect_issues(400, &[name]);
+        }
+    }
+    let all = [
+        ("recipient", "x"),
+        ("tag", ""),
+        ("status", "x"),
+        ("createdTo", "x"),
+        ("cursor", "x"),
+    ];
+    let reply = app.caller().query("/v1/messages", &all).await;
+    reply.expect_issues(400, &["createdTo", "cursor", "recipient", "status", "tag"]);
+    let reply = app.get("/v1/messages?status=SENT&status=FAILED").await;
+    reply.expect_issues(400, &["status"]);
 }

@@ -244,10 +244,13 @@ async fn pages_far_from_both_ends_are_found_by_the_counters_per_hour() {
     // that and in their own partition.
     add(&app, 14_000, "'Old'", status).await;
     add_from(&app, "2039-12-31T20:00Z", 36_000, "'New'", status).await;
-    let organization = app.organization_id();
+    let of = list::MessageList {
+        organization_id: app.organization_id(),
+        is_test: false,
+    };
     let skip = async |before| {
         let mut connection = app.pool.acquire().await.unwrap();
-        let place = list::store::find_offset(&mut connection, organization, &[], before);
+        let place = list::store::find_offset(&mut connection, of, &[], before);
         place.await.unwrap().map(|place| place.skip)
     };
     let assert_all = async || {

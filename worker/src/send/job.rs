@@ -16,11 +16,15 @@ use waypost_core::config::SendingSettings;
 use waypost_core::delivery::attempt::NewAttempt;
 use waypost_core::delivery::job::SendJob;
 use waypost_core::delivery::lease::LeasedRecipient;
+use waypost_core::delivery::retry::RetryContext;
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::ids::{Ids, WorkerId};
 use waypost_core::job_queue::JobEnd;
+use waypost_core::message::SimulatedOutcome;
 use waypost_core::message::compose::{self, OwnContent};
+use waypost_core::message::simulated_outcome::provider_message_id;
 use waypost_core::provider::mail::OutgoingMail;
+use waypost_core::provider::outcome::SendOutcome;
 use waypost_core::provider::{AccountAccess, adapter};
 use waypost_core::provider_account::Accounts;
 use waypost_core::tracking::TrackedRecipient;
@@ -30,6 +34,7 @@ use waypost_core::warn_seldom;
 
 use super::batch::BatchMemory;
 use super::contents::{FileMemory, put_own_content};
+use super::simulate;
 use crate::send::account_pause;
 use crate::send::account_prediction::AccountPrediction;
 use crate::send::quarantine::{Admission, Quarantine};
@@ -234,7 +239,8 @@ impl SendHandler {
         if chunk.message.body_left_out {
             self.load_body(chunk).await?;
         }
-        if !chunk.message.content.attachments.is_empty() {
+        let is_test = chunk.message.test_outcome.is_some();
+        if !chunk.message.content.attachments.is_empty() && !is_test {
             self.load_files(chunk).await?;
         }
         if chunk.message.content.unsubscribe_group_id.is_some() {
@@ -456,6 +462,9 @@ impl SendHandler {
         if self.is_expired(attempt) {
             return Some(self.expired(attempt));
         }
+        if attempt.chunk.message.test_outcome == Some(SimulatedOutcome::Suppressed) {
+            return Some(self.suppressed(attempt));
+        }
         if let Some(prewritten) = attempt.prewritten {
             if !sending.worker_lease.may_call(worker) {
                 return Some(attempt.withdrawn());
@@ -488,6 +497,10 @@ impl SendHandler {
         selected: SelectedAccount,
         mail: &OutgoingMail,
     ) -> OutcomeRecord {
+        if let Some((outcome, status_code)) = self.simulated(attempt, selected.ctx) {
+            let moment = self.moment(attempt.chunk, status_code.is_some());
+            return self.decide(attempt, outcome, status_code, selected.ctx, moment);
+        }
         let sending = &self.sending;
         let account = &selected.account;
         let access = AccountAccess {
@@ -498,7 +511,9 @@ impl SendHandler {
         let adapter = adapter(account.provider_type);
         let transport = &sending.accounts.transport;
         let (outcome, status_code) = transport.send(adapter, &access, mail).await;
-        selected.permit.end(&outcome);
+        if let Some(permit) = selected.permit {
+            permit.end(&outcome);
+        }
         account_pause::learn(&sending.accounts, account, &outcome);
         let message_id = attempt.row.message_id;
         self.refusals.learn(message_id, account, &outcome).await;
@@ -508,5 +523,16 @@ impl SendHandler {
             .await;
         let moment = self.moment(attempt.chunk, status_code.is_some());
         self.decide(attempt, outcome, status_code, selected.ctx, moment)
+    }
+
+    /// The answer to the call of a test, with its status code; `None` for a live message.
+    pub(super) fn simulated(
+        &self,
+        attempt: &RecipientAttempt<'_>,
+        ctx: RetryContext,
+    ) -> Option<(SendOutcome, Option<u16>)> {
+        let test_outcome = attempt.chunk.message.test_outcome?;
+        let id = provider_message_id(attempt.row.id.0);
+        Some(simulate::answer(test_outcome, ctx, id))
     }
 }

@@ -11,3 +11,4 @@ mod refusals;
 mod select_account;
 mod sending_accounts;
 mod shared;
+mod simulate;

@@ -202,6 +202,7 @@ impl SendHandler {
             finished_at: now,
             next_state,
             event_id: self.sending.ids.next_at(now),
+            test_outcome: attempt.chunk.message.test_outcome,
         }
     }
 

@@ -3,7 +3,8 @@
 //! The candidates are asked in their order. One is skipped if its circuit is open, if it
 //! cannot send, if its provider throttles or asked for a pause, or if it refused the
 //! message for its sender. An account that has only reached its own limits is not skipped:
-//! its mail waits for it.
+//! its mail waits for it. A test is sent through the first candidate of its try: it calls
+//! nobody, so nothing holds it back.
 
 use std::time::Duration;
 
@@ -29,7 +30,8 @@ pub(crate) enum AccountSelection {
 /// An account that may be called.
 pub(crate) struct SelectedAccount {
     pub(crate) account: SendingAccount,
-    pub(crate) permit: Permit,
+    /// `None` for a test, which calls nobody.
+    pub(crate) permit: Option<Permit>,
     pub(crate) ctx: RetryContext,
 }
 
@@ -74,6 +76,17 @@ pub(crate) async fn select_account(
     let candidates = sending_accounts::candidates(accounts, message).await?;
     let skipped = refusals.of(message.content.id, &candidates.accounts);
     let mut ctx = retry_context(message, recipient, &candidates, skipped);
+    if message.test_outcome.is_some() {
+        let account = candidates.accounts.get(ctx.tried).cloned();
+        return Ok(match account {
+            Some(account) => AccountSelection::Selected(SelectedAccount {
+                account,
+                permit: None,
+                ctx,
+            }),
+            None => AccountSelection::NoAccount(candidates.no_account()),
+        });
+    }
     let mut soonest: Option<Rejected> = None;
     let indexed = candidates.accounts.iter().enumerate();
     for (index, account) in indexed.skip(ctx.tried) {
@@ -93,7 +106,7 @@ pub(crate) async fn select_account(
             Acquired::Granted(permit) => {
                 return Ok(AccountSelection::Selected(SelectedAccount {
                     account: account.clone(),
-                    permit,
+                    permit: Some(permit),
                     ctx,
                 }));
             }

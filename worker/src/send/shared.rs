@@ -150,6 +150,14 @@ impl SendHandler {
         let Some(first) = attempts.first() else {
             return Vec::new();
         };
+        if let Some((outcome, status_code)) = self.simulated(first, selected.ctx) {
+            let moment = self.moment(first.chunk, status_code.is_some());
+            let attempts = attempts.iter();
+            let decided = attempts.map(|attempt| {
+                self.decide(attempt, outcome.clone(), status_code, selected.ctx, moment)
+            });
+            return decided.collect();
+        }
         let sending = &self.sending;
         let account = &selected.account;
         let access = AccountAccess {
@@ -161,7 +169,9 @@ impl SendHandler {
         let transport = &sending.accounts.transport;
         let reply = transport.send_shared(adapter, &access, &mail).await;
         let outcome = about_all(reply.outcome, attempts.len());
-        selected.permit.end(&outcome);
+        if let Some(permit) = selected.permit {
+            permit.end(&outcome);
+        }
         account_pause::learn(&sending.accounts, account, &outcome);
         let message_id = first.row.message_id;
         self.refusals.learn(message_id, account, &outcome).await;

@@ -172,6 +172,7 @@ fn message_body(
         subject: &message.subject,
         tags: &message.tags,
         metadata: message.metadata.as_ref(),
+        is_test: message.is_test,
         provider_type: message.provider_type,
         event_data: message.data.as_ref(),
     };

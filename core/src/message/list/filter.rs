@@ -7,10 +7,13 @@ use crate::clock::Timestamp;
 use crate::ids::{ProviderAccountId, TemplateId};
 use crate::message::MessageStatus;
 
-/// Restricts a list of messages. An empty filter is the whole list. No `Debug`: it must not
+/// Restricts a list of messages. An empty filter is the whole list
+/// of live messages. No `Debug`: it must not
 /// be logged.
 #[derive(Clone, Default)]
 pub struct MessageFilter {
+    /// Only tests, or only live messages.
+    pub is_test: bool,
     /// Only messages with one of these statuses. None is every status.
     pub statuses: Vec<MessageStatus>,
     /// Only messages whose subject contains this text, ignoring case.

@@ -56,6 +56,14 @@ const SAMPLE_COMMON: usize = MATCHES_MAX * (SAMPLE as usize) / (SCAN_COMMON_MAX 
 /// per hour: walking to it takes longer than reading the counters of some months.
 const FAR_OFFSET: i64 = 10_000;
 
+/// The live messages of an organization, or its tests. The two are kept apart: in counters,
+/// indexes and labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageList {
+    pub organization_id: OrganizationId,
+    pub is_test: bool,
+}
+
 /// A page of an organization's messages, newest first.
 pub async fn list(
     connection: &mut PgConnection,
@@ -63,17 +71,21 @@ pub async fn list(
     filter: &MessageFilter,
     page: PageRequest,
 ) -> Result<Page<MessageItem>, Fault> {
+    let list = MessageList {
+        organization_id,
+        is_test: filter.is_test,
+    };
     let listed = if filter.is_counted() {
-        browse(&mut *connection, organization_id, filter, page).await?
+        browse(&mut *connection, list, filter, page).await?
     } else if filter.is_search() {
         let text = filter.search.as_deref().unwrap_or_default();
-        let search = SubjectSearch::of(organization_id, text);
+        let search = SubjectSearch::of(list, text);
         let status = filter.statuses.first().copied();
         let found = search.find_ids(&mut *connection, status).await?;
         let start = start_in(&found, page);
         MessagePage::of(&found, start, page)
     } else {
-        matching(&mut *connection, organization_id, filter, page).await?
+        matching(&mut *connection, list, filter, page).await?
     };
     let rows = store::find_many(connection, organization_id, &listed.ids).await?;
     let last = listed.ids.last().filter(|_| listed.has_more);
@@ -84,7 +96,8 @@ pub async fn list(
     })
 }
 
-/// The newest `limit` messages to an address, newest first, that are older than `before`.
+/// The newest `limit` messages to an address, live ones and tests, newest first, that are
+/// older than `before`.
 pub async fn to_address(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -92,16 +105,27 @@ pub async fn to_address(
     before: Option<MessageId>,
     limit: i64,
 ) -> Result<Vec<MessageId>, Fault> {
-    let filter = MessageFilter {
-        recipient: Some(recipient),
-        ..MessageFilter::default()
-    };
     let bounds = IdBounds {
         below: before.map_or(IdBounds::ALL.below, |id| id.0),
         ..IdBounds::ALL
     };
-    let list = FilteredList::of(organization_id, &filter);
-    list.find(connection, bounds, limit).await
+    let mut ids = Vec::new();
+    for is_test in [false, true] {
+        let filter = MessageFilter {
+            recipient: Some(recipient),
+            is_test,
+            ..MessageFilter::default()
+        };
+        let list = MessageList {
+            organization_id,
+            is_test,
+        };
+        let list = FilteredList::of(list, &filter);
+        ids.extend(list.find(&mut *connection, bounds, limit).await?);
+    }
+    ids.sort_unstable_by(|one, other| other.cmp(one));
+    ids.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(ids)
 }
 
 /// The ids of a page.
@@ -139,11 +163,11 @@ fn start_in(found: &[MessageId], page: PageRequest) -> usize {
 /// behind the newest [`MATCHES_MAX`], unless a text is searched.
 async fn matching(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
+    list: MessageList,
     filter: &MessageFilter,
     page: PageRequest,
 ) -> Result<MessagePage, Fault> {
-    let list = FilteredList::of(organization_id, filter);
+    let list = FilteredList::of(list, filter);
     let bounds = filter.ids();
     let limit = MATCHES_MAX as i64 + i64::from(filter.search.is_none());
     let found = list.find(&mut *connection, bounds, limit).await?;
@@ -171,12 +195,12 @@ async fn matching(
 /// A page of all messages, or of those with some statuses, of a time.
 async fn browse(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
+    list: MessageList,
     filter: &MessageFilter,
     page: PageRequest,
 ) -> Result<MessagePage, Fault> {
     let of = Browsed {
-        organization_id,
+        list,
         statuses: &filter.statuses,
         bounds: filter.ids(),
     };
@@ -212,7 +236,7 @@ async fn browse(
     let mut offset = (before <= after).then_some(nearest);
     if before.min(after) >= FAR_OFFSET {
         let newer = before + newer;
-        let found = store::find_offset(&mut *connection, organization_id, of.statuses, newer);
+        let found = store::find_offset(&mut *connection, list, of.statuses, newer);
         offset = found.await?.or(offset);
     }
     let ids = if let Some(offset) = offset {
@@ -228,7 +252,7 @@ async fn browse(
 
 /// A search in subjects.
 struct SubjectSearch {
-    organization_id: OrganizationId,
+    list: MessageList,
     /// A pattern for `LIKE`; Postgres converts it to lower case.
     pattern: String,
     /// The pattern for the trigram index.
@@ -255,9 +279,9 @@ impl SearchMatches {
 }
 
 impl SubjectSearch {
-    fn of(organization_id: OrganizationId, text: &str) -> Self {
+    fn of(list: MessageList, text: &str) -> Self {
         Self {
-            organization_id,
+            list,
             pattern: contains_pattern(text),
             index_pattern: index_pattern(text),
             is_indexed: has_trigram(text),
@@ -281,7 +305,7 @@ impl SubjectSearch {
     }
 
     async fn find_matches(&self, connection: &mut PgConnection) -> Result<SearchMatches, Fault> {
-        let total = store::count(&mut *connection, self.organization_id, &[]).await?;
+        let total = store::count(&mut *connection, self.list, &[]).await?;
         if !self.is_indexed {
             let ids = self.scan(connection, SCAN_MAX).await?;
             return Ok(SearchMatches::of(ids, total <= i64::from(SCAN_MAX)));
@@ -326,7 +350,7 @@ impl SubjectSearch {
             limit,
             matches_max,
         };
-        store::search_index(connection, self.organization_id, search_index).await
+        store::search_index(connection, self.list, search_index).await
     }
 
     async fn find_with_status(
@@ -334,16 +358,17 @@ impl SubjectSearch {
         connection: &mut PgConnection,
         status: MessageStatus,
     ) -> Result<Vec<MessageId>, Fault> {
-        let organization_id = self.organization_id;
-        let with_status = store::count(&mut *connection, organization_id, &[status]).await?;
+        let list = self.list;
+        let with_status = store::count(&mut *connection, list, &[status]).await?;
         let mut rows = SCAN_STATUS_MIN;
         if with_status > SCAN_STATUS_MIN {
             if self.is_indexed
                 && let SearchMatches::All(ids) = self.find_matches(&mut *connection).await?
             {
-                return store::filter_by_status(connection, organization_id, &ids, status).await;
+                let of = list.organization_id;
+                return store::filter_by_status(connection, of, &ids, status).await;
             }
-            let total = store::count(&mut *connection, organization_id, &[]).await?;
+            let total = store::count(&mut *connection, list, &[]).await?;
             rows = rows.max(SCAN_STATUS_NEAR * with_status / total.max(with_status));
         }
         let scan = store::Scan {
@@ -351,7 +376,7 @@ impl SubjectSearch {
             rows,
             limit: MATCHES_MAX as i64,
         };
-        store::scan_status(connection, organization_id, status, scan).await
+        store::scan_status(connection, list, status, scan).await
     }
 
     async fn scan(
@@ -364,7 +389,7 @@ impl SubjectSearch {
             rows: i64::from(rows),
             limit: MATCHES_MAX as i64 + 1,
         };
-        store::scan(connection, self.organization_id, scan).await
+        store::scan(connection, self.list, scan).await
     }
 }
 

@@ -10,21 +10,21 @@ use crate::db::id_range::IdRange;
 use crate::db::organization_shard::OrganizationShard;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
+use crate::message::list::MessageList;
 use crate::message::list::filter::IdBounds;
 use crate::message::{MessageItem, MessageStatus};
 
 /// The messages of a list that counters know.
 #[derive(Clone, Copy)]
 pub(super) struct Browsed<'a> {
-    pub(super) organization_id: OrganizationId,
+    pub(super) list: MessageList,
     /// None is every status.
     pub(super) statuses: &'a [MessageStatus],
     pub(super) bounds: IdBounds,
 }
 
 impl Browsed<'_> {
-    /// How many of an organization's messages with these statuses have this id or a greater
-    /// one.
+    /// How many of the messages with these statuses have this id or a greater one.
     pub(super) async fn count_from(
         self,
         connection: &mut PgConnection,
@@ -34,30 +34,31 @@ impl Browsed<'_> {
             return Ok(0);
         }
         if from == Uuid::nil() {
-            return count(connection, self.organization_id, self.statuses).await;
+            return count(connection, self.list, self.statuses).await;
         }
-        count_from(connection, self.organization_id, self.statuses, from).await
+        count_from(connection, self.list, self.statuses, from).await
     }
 }
 
-/// The number of an organization's messages, or of those with some statuses.
+/// The number of the messages of a list, or of those with some statuses.
 pub async fn count(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
+    list: MessageList,
     statuses: &[MessageStatus],
 ) -> Result<i64, Fault> {
     query_scalar!(
         r#"SELECT coalesce(sum(count), 0)::bigint AS "count!"
            FROM (SELECT status, count
                  FROM message_counts
-                 WHERE organization_id = $1
+                 WHERE organization_id = $1 AND is_test = $3
                  UNION ALL
                  SELECT status, change
                  FROM message_changes
-                 WHERE organization_id = $1) counted
+                 WHERE organization_id = $1 AND is_test = $3) counted
            WHERE cardinality($2::message_status[]) = 0 OR status = ANY($2)"#,
-        organization_id.0,
+        list.organization_id.0,
         statuses as &[MessageStatus],
+        list.is_test,
     )
     .fetch_one(connection)
     .await
@@ -67,7 +68,7 @@ pub async fn count(
 /// Counts by the counters of the hours that follow, and by the messages of the hour itself.
 async fn count_from(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
+    list: MessageList,
     statuses: &[MessageStatus],
     from: Uuid,
 ) -> Result<i64, Fault> {
@@ -75,11 +76,11 @@ async fn count_from(
         r#"SELECT ((SELECT coalesce(sum(count), 0)
                     FROM (SELECT status, hour, count
                           FROM message_hours
-                          WHERE organization_id = $1 AND hour > waypost_message_hour($3)
+                          WHERE organization_id = $1 AND is_test = $4 AND hour > waypost_message_hour($3)
                           UNION ALL
                           SELECT status, hour, change
                           FROM message_changes
-                          WHERE organization_id = $1 AND hour > waypost_message_hour($3)) counted
+                          WHERE organization_id = $1 AND is_test = $4 AND hour > waypost_message_hour($3)) counted
                     WHERE (cardinality($2::message_status[]) = 0 OR status = ANY($2))
                       -- Counts of a month whose messages are being deleted.
                       AND NOT EXISTS (SELECT
@@ -88,16 +89,17 @@ async fn count_from(
                                         AND d.month = date_trunc('month', counted.hour, 'UTC')))
                    + (SELECT count(*)
                       FROM messages
-                      WHERE organization_id = $1 AND cardinality($2) = 0 AND id >= $3
+                      WHERE organization_id = $1 AND is_test = $4 AND cardinality($2) = 0 AND id >= $3
                         AND id < waypost_uuid_floor(waypost_message_hour($3) + interval '1 hour'))
                    + (SELECT count(*)
                       FROM messages
-                      WHERE organization_id = $1 AND status = ANY($2) AND id >= $3
+                      WHERE organization_id = $1 AND is_test = $4 AND status = ANY($2) AND id >= $3
                         AND id < waypost_uuid_floor(waypost_message_hour($3) + interval '1 hour')))::bigint
                   AS "count!""#,
-        organization_id.0,
+        list.organization_id.0,
         statuses as &[MessageStatus],
         from,
+        list.is_test,
     )
     .fetch_one(connection)
     .await
@@ -117,7 +119,7 @@ pub struct ListOffset {
 /// hours do not contain it.
 pub async fn find_offset(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
+    list: MessageList,
     statuses: &[MessageStatus],
     before: i64,
 ) -> Result<Option<ListOffset>, Fault> {
@@ -128,11 +130,11 @@ pub async fn find_offset(
                  FROM (SELECT hour, sum(count)::bigint AS count
                        FROM (SELECT status, hour, count
                              FROM message_hours
-                             WHERE organization_id = $1
+                             WHERE organization_id = $1 AND is_test = $4
                              UNION ALL
                              SELECT status, hour, change
                              FROM message_changes
-                             WHERE organization_id = $1) counted
+                             WHERE organization_id = $1 AND is_test = $4) counted
                        WHERE hour IS NOT NULL AND (cardinality($2::message_status[]) = 0 OR status = ANY($2))
                        GROUP BY hour) by_hour
                  WHERE count > 0
@@ -142,9 +144,10 @@ pub async fn find_offset(
                                    WHERE d.detached_at IS NOT NULL
                                      AND d.month = date_trunc('month', by_hour.hour, 'UTC'))) placed
            WHERE newer <= $3 AND $3 < newer + count"#,
-        organization_id.0,
+        list.organization_id.0,
         statuses as &[MessageStatus],
         before,
+        list.is_test,
     )
     .fetch_optional(connection)
     .await
@@ -158,20 +161,24 @@ pub(super) async fn newest(
     offset: ListOffset,
     limit: i64,
 ) -> Result<Vec<MessageId>, Fault> {
-    // One of the three branches has rows; each uses its own index.
+    // One of the three branches has rows; each is written so that only its own index fits, as
+    // in [`scan_status`].
     query_scalar!(
         r#"SELECT id AS "id!: MessageId"
            FROM (
                (SELECT id
                 FROM messages
-                WHERE organization_id = $1 AND cardinality($2::message_status[]) = 0 AND id < $5 AND id >= $6
-                ORDER BY id DESC
+                WHERE (organization_id, is_test, id) >= ($1, $7, $6) AND (organization_id, is_test, id) < ($1, $7, $5)
+                  AND cardinality($2::message_status[]) = 0 AND id < $5 AND id >= $6
+                ORDER BY organization_id DESC, is_test DESC, id DESC
                 LIMIT $4 OFFSET $3)
                UNION ALL
                (SELECT id
                 FROM messages
-                WHERE organization_id = $1 AND cardinality($2) = 1 AND status = $2[1] AND id < $5 AND id >= $6
-                ORDER BY id DESC
+                WHERE (organization_id, is_test, status, id) >= ($1, $7, $2[1], $6)
+                  AND (organization_id, is_test, status, id) < ($1, $7, $2[1], $5)
+                  AND cardinality($2) = 1 AND id < $5 AND id >= $6
+                ORDER BY organization_id DESC, is_test DESC, status DESC, id DESC
                 LIMIT $4 OFFSET $3)
                UNION ALL
                (SELECT one.id
@@ -179,21 +186,23 @@ pub(super) async fn newest(
                 CROSS JOIN LATERAL (
                     SELECT id
                     FROM messages
-                    WHERE organization_id = $1 AND cardinality($2) > 1 AND status = given.status
-                      AND id < $5 AND id >= $6
-                    ORDER BY id DESC
+                    WHERE (organization_id, is_test, status, id) >= ($1, $7, given.status, $6)
+                      AND (organization_id, is_test, status, id) < ($1, $7, given.status, $5)
+                      AND cardinality($2) > 1 AND id < $5 AND id >= $6
+                    ORDER BY organization_id DESC, is_test DESC, status DESC, id DESC
                     LIMIT $4::bigint + $3::bigint
                 ) one
                 ORDER BY one.id DESC
                 LIMIT $4 OFFSET $3)
            ) m
            ORDER BY id DESC"#,
-        of.organization_id.0,
+        of.list.organization_id.0,
         of.statuses as &[MessageStatus],
         offset.skip,
         limit,
         offset.below,
         of.bounds.from,
+        of.list.is_test,
     )
     .fetch_all(connection)
     .await
@@ -207,20 +216,24 @@ pub(super) async fn oldest(
     skip: i64,
     limit: i64,
 ) -> Result<Vec<MessageId>, Fault> {
-    // One of the three branches has rows; each uses its own index.
+    // One of the three branches has rows; each is written so that only its own index fits, as
+    // in [`scan_status`].
     query_scalar!(
         r#"SELECT id AS "id!: MessageId"
            FROM (
                (SELECT id
                 FROM messages
-                WHERE organization_id = $1 AND cardinality($2::message_status[]) = 0 AND id < $5 AND id >= $6
-                ORDER BY id
+                WHERE (organization_id, is_test, id) >= ($1, $7, $6) AND (organization_id, is_test, id) < ($1, $7, $5)
+                  AND cardinality($2::message_status[]) = 0 AND id < $5 AND id >= $6
+                ORDER BY organization_id, is_test, id
                 LIMIT $4 OFFSET $3)
                UNION ALL
                (SELECT id
                 FROM messages
-                WHERE organization_id = $1 AND cardinality($2) = 1 AND status = $2[1] AND id < $5 AND id >= $6
-                ORDER BY id
+                WHERE (organization_id, is_test, status, id) >= ($1, $7, $2[1], $6)
+                  AND (organization_id, is_test, status, id) < ($1, $7, $2[1], $5)
+                  AND cardinality($2) = 1 AND id < $5 AND id >= $6
+                ORDER BY organization_id, is_test, status, id
                 LIMIT $4 OFFSET $3)
                UNION ALL
                (SELECT one.id
@@ -228,21 +241,23 @@ pub(super) async fn oldest(
                 CROSS JOIN LATERAL (
                     SELECT id
                     FROM messages
-                    WHERE organization_id = $1 AND cardinality($2) > 1 AND status = given.status
-                      AND id < $5 AND id >= $6
-                    ORDER BY id
+                    WHERE (organization_id, is_test, status, id) >= ($1, $7, given.status, $6)
+                      AND (organization_id, is_test, status, id) < ($1, $7, given.status, $5)
+                      AND cardinality($2) > 1 AND id < $5 AND id >= $6
+                    ORDER BY organization_id, is_test, status, id
                     LIMIT $4::bigint + $3::bigint
                 ) one
                 ORDER BY one.id
                 LIMIT $4 OFFSET $3)
            ) m
            ORDER BY id"#,
-        of.organization_id.0,
+        of.list.organization_id.0,
         of.statuses as &[MessageStatus],
         skip,
         limit,
         of.bounds.below,
         of.bounds.from,
+        of.list.is_test,
     )
     .fetch_all(connection)
     .await
@@ -263,7 +278,7 @@ pub struct Scan<'a> {
 /// Scans from the newest message and returns those whose subjects match.
 pub async fn scan(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
+    list: MessageList,
     scan: Scan<'_>,
 ) -> Result<Vec<MessageId>, Fault> {
     query_scalar!(
@@ -273,13 +288,13 @@ pub async fn scan(
                FROM (
                    (SELECT message_id, subject
                     FROM message_subjects
-                    WHERE organization_id = $1
+                    WHERE organization_id = $1 AND is_test = $5
                     ORDER BY message_id DESC
                     LIMIT $3)
                    UNION ALL
                    (SELECT message_id, subject
                     FROM new_messages
-                    WHERE organization_id = $1
+                    WHERE organization_id = $1 AND is_test = $5
                     ORDER BY message_id DESC
                     LIMIT $3)
                ) both_places
@@ -289,10 +304,11 @@ pub async fn scan(
            WHERE subject LIKE lower($2)
            ORDER BY message_id DESC
            LIMIT $4"#,
-        organization_id.0,
+        list.organization_id.0,
         scan.pattern,
         scan.rows,
         scan.limit,
+        list.is_test,
     )
     .fetch_all(connection)
     .await
@@ -302,7 +318,7 @@ pub async fn scan(
 /// Scans the messages with one status.
 pub async fn scan_status(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
+    list: MessageList,
     status: MessageStatus,
     scan: Scan<'_>,
 ) -> Result<Vec<MessageId>, Fault> {
@@ -311,21 +327,22 @@ pub async fn scan_status(
     query_scalar!(
         r#"SELECT id AS "id!: MessageId"
            FROM (
-               SELECT organization_id, status, id, subject
+               SELECT organization_id, is_test, status, id, subject
                FROM messages
-               WHERE (organization_id, status, id) >= ($1, $2, '00000000-0000-0000-0000-000000000000'::uuid)
-                 AND (organization_id, status, id) <= ($1, $2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-               ORDER BY organization_id DESC, status DESC, id DESC
+               WHERE (organization_id, is_test, status, id) >= ($1, $6, $2, '00000000-0000-0000-0000-000000000000'::uuid)
+                 AND (organization_id, is_test, status, id) <= ($1, $6, $2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+               ORDER BY organization_id DESC, is_test DESC, status DESC, id DESC
                LIMIT $4
            ) near
            WHERE lower(subject) LIKE lower($3)
-           ORDER BY organization_id DESC, status DESC, id DESC
+           ORDER BY organization_id DESC, is_test DESC, status DESC, id DESC
            LIMIT $5"#,
-        organization_id.0,
+        list.organization_id.0,
         status as MessageStatus,
         scan.pattern,
         scan.rows,
         scan.limit,
+        list.is_test,
     )
     .fetch_all(connection)
     .await
@@ -349,7 +366,7 @@ pub struct IndexSearch<'a> {
 /// than may be sorted.
 pub async fn search_index(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
+    list: MessageList,
     search_index: IndexSearch<'_>,
 ) -> Result<Option<Vec<MessageId>>, Fault> {
     // MATERIALIZED makes Postgres plan for all matches, so that it neither scans from the
@@ -361,21 +378,22 @@ pub async fn search_index(
         r#"WITH matched AS MATERIALIZED (
                SELECT message_id
                FROM message_subjects
-               WHERE organization_id = $1 AND subject LIKE lower($4) AND subject || '' LIKE lower($2)
+               WHERE organization_id = $1 AND is_test = $6 AND subject LIKE lower($4) AND subject || '' LIKE lower($2)
                UNION ALL
                SELECT message_id
                FROM new_messages
-               WHERE organization_id = $1 AND subject LIKE lower($2)
+               WHERE organization_id = $1 AND is_test = $6 AND subject LIKE lower($2)
            ), read AS (SELECT message_id FROM matched LIMIT $5)
            SELECT message_id AS "message_id!: MessageId", count(*) OVER () AS "matches!"
            FROM read
            ORDER BY message_id DESC
            LIMIT $3"#,
-        organization_id.0,
+        list.organization_id.0,
         search_index.pattern,
         search_index.limit,
         search_index.index_pattern,
         search_index.matches_max,
+        list.is_test,
     )
     .fetch_all(connection)
     .await
@@ -433,7 +451,7 @@ pub async fn find_many(
         MessageItem,
         r#"SELECT m.id AS "id: MessageId", m.provider_account_id AS "provider_account_id: ProviderAccountId",
                   m.from_address, m.to_hash AS "to_hash: AddressHash", m.subject,
-                  m.status AS "status: MessageStatus", m.tags, m.recipient_count,
+                  m.status AS "status: MessageStatus", m.tags, m.is_test, m.recipient_count,
                   m.provider_message_id, m.created_at, m.sent_at, m.delivered_at
            FROM UNNEST($2::uuid[]) AS given (id)
            CROSS JOIN LATERAL (

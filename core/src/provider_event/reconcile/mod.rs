@@ -226,6 +226,7 @@ impl Reconciler {
             organization_id: due.organization_id,
             account_id: due.provider_account_id,
             provider_type: account.provider_type,
+            is_test: false,
             first_verified_with: None,
         };
         let now = self.accounts.clock.now();

@@ -113,7 +113,8 @@ async fn write(
     refresh_aggregates(connection, &updated.to_refresh).await
 }
 
-/// The changes of metrics. `messages` are those that were just updated; the others are read.
+/// The changes of metrics; tests cause none. `messages` are those that were just updated; the
+/// others are read.
 async fn metric_deltas(
     connection: &mut PgConnection,
     updates: &[RecipientUpdate<'_>],
@@ -121,6 +122,7 @@ async fn metric_deltas(
 ) -> Result<Vec<Delta>, Fault> {
     let counting = updates
         .iter()
+        .filter(|update| !update.is_test())
         .map(|update| (update, update.count_changes()));
     let counting = counting.filter(|(_, changes)| !changes.is_empty());
     let counting: Vec<_> = counting.collect();
@@ -150,6 +152,10 @@ async fn metric_deltas(
 }
 
 impl RecipientUpdate<'_> {
+    fn is_test(&self) -> bool {
+        self.events.iter().any(|matched| matched.source().is_test)
+    }
+
     fn was_pending(&self) -> bool {
         matches!(
             self.recipient.state.status,

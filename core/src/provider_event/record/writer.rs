@@ -18,6 +18,7 @@ use crate::crypto::seal::{Sealed, Sealer};
 use crate::db::{self, OrFault, PgConnection};
 use crate::fault::{Fault, FaultKind};
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
+use crate::message::simulated_outcome::is_simulated_id;
 use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 use crate::suppression::Suppressions;
 use crate::suppression::feedback::{ReportedAddress, ReportedReason, ReportedSuppression};
@@ -184,6 +185,8 @@ impl EventWriter {
                     });
                     named_at.push(nth);
                 }
+                // The id of a test. No provider gave it.
+                (None, Some(id)) if is_simulated_id(id) => {}
                 (None, Some(provider_message_id)) => match_keys.push(MatchKey {
                     event_index: nth,
                     organization_id: source.organization_id,
@@ -212,7 +215,7 @@ impl EventWriter {
         let mut matched: Vec<MatchedEvent<'a>> = matched.collect();
         let candidates = matched
             .iter()
-            .filter(|matched| may_suppress(matched.event.kind));
+            .filter(|matched| may_suppress(matched.event.kind) && !matched.source().is_test);
         let candidates: Vec<(RecipientKey, OrganizationId)> = candidates
             .map(|matched| (matched.recipient.key, matched.organization_id()))
             .collect();
@@ -371,6 +374,9 @@ async fn count_unrecorded(
             continue;
         };
         let source = &*part.request.source;
+        if source.is_test {
+            continue;
+        }
         let account = accounts.entry(source.account_id);
         let (first, unrecorded) = account.or_insert((source, Unrecorded::default()));
         if first.first_verified_with.is_none() {

@@ -101,6 +101,7 @@ pub struct DueMessage {
     pub subject: String,
     pub tags: Vec<String>,
     pub metadata: Option<Value>,
+    pub is_test: bool,
     /// The recipient's sealed mailbox.
     pub address_sealed: Vec<u8>,
     /// The provider that the message was sent through, if known.

@@ -167,7 +167,7 @@ pub async fn list_due(
         DueRow,
         r#"SELECT d.id, d.attempts, d.next_attempt_at AS "due_at!", d.message_id, d.event_id,
                   d.event_type AS "event_type: WebhookEventType", d.content, d.created_at, e.occurred_at AS "occurred_at?", e.data, m.from_address AS "from_address?",
-                  coalesce(c.subject, m.subject) AS "subject?", m.tags AS "tags?",
+                  coalesce(c.subject, m.subject) AS "subject?", m.tags AS "tags?", m.is_test AS "is_test?",
                   CASE WHEN c.metadata IS NULL THEN m.metadata ELSE coalesce(m.metadata, '{}') || c.metadata
                   END AS metadata, r.address_sealed AS "address_sealed?",
                   p.provider_type AS "provider_type?: ProviderType"
@@ -185,7 +185,7 @@ pub async fn list_due(
                SELECT occurred_at, data FROM events WHERE message_id = d.message_id AND id = d.event_id LIMIT 1
            ) e ON true
            LEFT JOIN LATERAL (
-               SELECT from_address, subject, tags, metadata, provider_account_id
+               SELECT from_address, subject, tags, metadata, is_test, provider_account_id
                FROM messages
                WHERE id = d.message_id
                LIMIT 1
@@ -238,6 +238,7 @@ struct DueRow {
     subject: Option<String>,
     tags: Option<Vec<String>>,
     metadata: Option<Value>,
+    is_test: Option<bool>,
     address_sealed: Option<Vec<u8>>,
     provider_type: Option<ProviderType>,
 }
@@ -273,6 +274,7 @@ impl DueRow {
                     subject: self.subject?,
                     tags: self.tags?,
                     metadata: self.metadata,
+                    is_test: self.is_test.unwrap_or_default(),
                     address_sealed: self.address_sealed?,
                     provider_type: self.provider_type,
                 }),

@@ -11,10 +11,10 @@ pub(super) mod store;
 
 use self::store::{LabelSearch, Walk};
 use super::filter::{IdBounds, MessageFilter, first_id};
-use super::{SCAN_MAX, SORTED_MAX, SubjectSearch};
+use super::{MessageList, SCAN_MAX, SORTED_MAX, SubjectSearch};
 use crate::db::PgConnection;
 use crate::fault::Fault;
-use crate::ids::{MessageId, OrganizationId};
+use crate::ids::MessageId;
 
 /// The newest messages that tell how common the matching ones are.
 const SAMPLE: i64 = 1_000;
@@ -29,18 +29,18 @@ const DAYS_GROWTH: i64 = 4;
 
 /// The messages that match a filter which is not only statuses and times.
 pub(super) struct FilteredList<'a> {
-    organization_id: OrganizationId,
+    list: MessageList,
     filter: &'a MessageFilter,
     search: Option<SubjectSearch>,
 }
 
 impl<'a> FilteredList<'a> {
-    pub(super) fn of(organization_id: OrganizationId, filter: &'a MessageFilter) -> Self {
+    pub(super) fn of(list: MessageList, filter: &'a MessageFilter) -> Self {
         let text = filter.search.as_deref();
         Self {
-            organization_id,
+            list,
             filter,
-            search: text.map(|text| SubjectSearch::of(organization_id, text)),
+            search: text.map(|text| SubjectSearch::of(list, text)),
         }
     }
 
@@ -54,7 +54,7 @@ impl<'a> FilteredList<'a> {
         if let Some(provider_message_id) = &self.filter.provider_message_id {
             let ids = store::with_provider_message_id(
                 &mut *connection,
-                self.organization_id,
+                self.list.organization_id,
                 provider_message_id,
                 bounds,
                 SAME_ID_MAX,
@@ -116,7 +116,7 @@ impl<'a> FilteredList<'a> {
     /// Whether so few messages have these statuses that all of them can be read.
     async fn is_short(&self, connection: &mut PgConnection) -> Result<bool, Fault> {
         let statuses = &self.filter.statuses;
-        let count = super::store::count(connection, self.organization_id, statuses).await?;
+        let count = super::store::count(connection, self.list, statuses).await?;
         Ok(count <= WALK_MAX)
     }
 
@@ -151,8 +151,7 @@ impl<'a> FilteredList<'a> {
         let (Some(first), Some(second)) = (labels.first(), labels.get(1).or(labels.first())) else {
             return Ok(Vec::new());
         };
-        let Some((oldest, newest)) = store::days(&mut *connection, self.organization_id).await?
-        else {
+        let Some((oldest, newest)) = store::days(&mut *connection, self.list).await? else {
             return Ok(Vec::new());
         };
         let day_of = |id: uuid::Uuid| {
@@ -176,7 +175,7 @@ impl<'a> FilteredList<'a> {
                 bounds: of_days.within(bounds),
                 limit: limit - found,
             };
-            let organization_id = self.organization_id;
+            let organization_id = self.list.organization_id;
             let text = self.pattern();
             ids.extend(
                 store::with_labels(&mut *connection, organization_id, self.filter, text, search)
@@ -200,7 +199,7 @@ impl<'a> FilteredList<'a> {
         connection: &mut PgConnection,
         walk: Walk,
     ) -> Result<store::Walked, Fault> {
-        let organization_id = self.organization_id;
+        let organization_id = self.list.organization_id;
         store::walk(
             connection,
             organization_id,
@@ -218,7 +217,7 @@ impl<'a> FilteredList<'a> {
         ids: &[MessageId],
         limit: i64,
     ) -> Result<Vec<MessageId>, Fault> {
-        let organization_id = self.organization_id;
+        let organization_id = self.list.organization_id;
         store::check(
             connection,
             organization_id,

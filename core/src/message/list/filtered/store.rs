@@ -10,6 +10,7 @@ use crate::db::id_range::IdRange;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId};
 use crate::message::MessageStatus;
+use crate::message::list::MessageList;
 use crate::message::list::filter::{IdBounds, Label, MessageFilter, Sender};
 
 /// How far to read the list.
@@ -45,26 +46,27 @@ pub(super) async fn walk(
     text: Option<&str>,
     walk: Walk,
 ) -> Result<Walked, Fault> {
-    // One of the two branches has rows. The second is written so that only the index on the
-    // status fits, as in `list::store::scan_status`.
+    // One of the two branches has rows. Each is written so that only its own index fits, as in
+    // `list::store::scan_status`.
     let row = query!(
         r#"WITH near AS MATERIALIZED (
-               (SELECT id, organization_id, status, subject, from_address, tags, template_id, provider_account_id, to_hash,
+               (SELECT id, organization_id, is_test, status, subject, from_address, tags, template_id, provider_account_id, to_hash,
                        recipient_count
                 FROM messages
-                WHERE organization_id = $1 AND cardinality($2::message_status[]) = 0 AND id >= $10 AND id < $11
-                ORDER BY id DESC
+                WHERE (organization_id, is_test, id) >= ($1, $14, $10) AND (organization_id, is_test, id) < ($1, $14, $11)
+                  AND cardinality($2::message_status[]) = 0 AND id >= $10 AND id < $11
+                ORDER BY organization_id DESC, is_test DESC, id DESC
                 LIMIT $12)
                UNION ALL
                (SELECT m.*
                 FROM unnest($2) AS given (status)
                 CROSS JOIN LATERAL (
-                    SELECT id, organization_id, status, subject, from_address, tags, template_id, provider_account_id, to_hash,
+                    SELECT id, organization_id, is_test, status, subject, from_address, tags, template_id, provider_account_id, to_hash,
                            recipient_count
                     FROM messages
-                    WHERE (organization_id, status, id) >= ($1, given.status, $10)
-                      AND (organization_id, status, id) < ($1, given.status, $11)
-                    ORDER BY organization_id DESC, status DESC, id DESC
+                    WHERE (organization_id, is_test, status, id) >= ($1, $14, given.status, $10)
+                      AND (organization_id, is_test, status, id) < ($1, $14, given.status, $11)
+                    ORDER BY organization_id DESC, is_test DESC, status DESC, id DESC
                     LIMIT $12
                 ) m
                 ORDER BY m.id DESC
@@ -102,6 +104,7 @@ pub(super) async fn walk(
         walk.bounds.below,
         walk.rows,
         walk.limit,
+        filter.is_test,
     )
     .fetch_one(connection)
     .await
@@ -139,15 +142,15 @@ pub(super) async fn with_labels(
         r#"WITH found AS MATERIALIZED (
                SELECT message_id
                FROM message_subjects
-               WHERE labels && (SELECT array_agg(waypost_label(waypost_label_seed($1, day), $12, $13))
+               WHERE labels && (SELECT array_agg(waypost_label(waypost_label_seed($1, day, $19), $12, $13))
                                 FROM generate_series($10::integer, $11::integer) AS day)
-                 AND labels && (SELECT array_agg(waypost_label(waypost_label_seed($1, day), $14, $15))
+                 AND labels && (SELECT array_agg(waypost_label(waypost_label_seed($1, day, $19), $14, $15))
                                 FROM generate_series($10, $11) AS day)
                  AND message_id >= $16 AND message_id < $17
                UNION
                SELECT message_id
                FROM new_messages
-               WHERE organization_id = $1 AND subject IS NOT NULL AND message_id >= $16 AND message_id < $17
+               WHERE organization_id = $1 AND is_test = $19 AND subject IS NOT NULL AND message_id >= $16 AND message_id < $17
                UNION
                SELECT id
                FROM messages
@@ -159,7 +162,7 @@ pub(super) async fn with_labels(
            CROSS JOIN LATERAL (
                SELECT m.id
                FROM messages m
-               WHERE m.id = candidate.message_id AND m.id >= $16 AND m.id < $17 AND m.organization_id = $1
+               WHERE m.id = candidate.message_id AND m.id >= $16 AND m.id < $17 AND m.organization_id = $1 AND m.is_test = $19
                  AND (cardinality($2::message_status[]) = 0 OR m.status = ANY($2))
                  AND ($3::text IS NULL OR lower(m.subject) LIKE lower($3))
                  AND ($4::text IS NULL OR lower(m.from_address) = $4)
@@ -196,6 +199,7 @@ pub(super) async fn with_labels(
         search.bounds.from,
         search.bounds.below,
         search.limit,
+        filter.is_test,
     )
     .fetch_all(connection)
     .await
@@ -219,6 +223,7 @@ pub(super) async fn check(
                SELECT m.id
                FROM messages m
                WHERE m.id = candidate.id AND m.id BETWEEN $11 AND $12 AND m.organization_id = $1
+                 AND m.is_test = $14
                  AND (cardinality($2::message_status[]) = 0 OR m.status = ANY($2))
                  AND ($3::text IS NULL OR lower(m.subject) LIKE lower($3))
                  AND ($4::text IS NULL OR lower(m.from_address) = $4)
@@ -250,6 +255,7 @@ pub(super) async fn check(
         range.first,
         range.last,
         limit,
+        filter.is_test,
     )
     .fetch_all(connection)
     .await
@@ -284,12 +290,23 @@ pub(super) async fn with_provider_message_id(
 /// The oldest and the newest message; `None` if there are none.
 pub(super) async fn days(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
+    list: MessageList,
 ) -> Result<Option<(Uuid, Uuid)>, Fault> {
     let row = query!(
-        "SELECT (SELECT id FROM messages WHERE organization_id = $1 ORDER BY id LIMIT 1) AS oldest,
-                (SELECT id FROM messages WHERE organization_id = $1 ORDER BY id DESC LIMIT 1) AS newest",
-        organization_id.0,
+        "SELECT (SELECT id
+                 FROM messages
+                 WHERE (organization_id, is_test, id) >= ($1, $2, $3) AND (organization_id, is_test, id) <= ($1, $2, $4)
+                 ORDER BY organization_id, is_test, id
+                 LIMIT 1) AS oldest,
+                (SELECT id
+                 FROM messages
+                 WHERE (organization_id, is_test, id) >= ($1, $2, $3) AND (organization_id, is_test, id) <= ($1, $2, $4)
+                 ORDER BY organization_id DESC, is_test DESC, id DESC
+                 LIMIT 1) AS newest",
+        list.organization_id.0,
+        list.is_test,
+        Uuid::nil(),
+        Uuid::max(),
     )
     .fetch_one(connection)
     .await
