@@ -398,7 +398,8 @@ impl Builder {
             .unwrap_or_default()
             .to_owned();
         let path = format!("/v1/templates/{id}/versions");
-        let version = json!({ "htmlContent": format!("<table>\n{html}</table>") });
+        let version =
+            json!({ "textContent": "", "htmlContent": format!("<table>\n{html}</table>") });
         self.call(fixture, key, Method::POST, &path, &version)
             .await?;
         Ok(id)

@@ -12,7 +12,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
 /// Every operation, and the permission that it requires.
-const OPERATIONS: [(&str, &str, Permission); 72] = [
+const OPERATIONS: [(&str, &str, Permission); 74] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
     ("GET", "/v1/providers", Permission::ProvidersRead),
@@ -81,6 +81,8 @@ const OPERATIONS: [(&str, &str, Permission); 72] = [
         "/v1/templates/{}/rollback/{}",
         Permission::TemplatesWrite,
     ),
+    ("GET", "/v1/templates/{}/used-by", Permission::TemplatesRead),
+    ("POST", "/v1/templates/{}/test-send", Permission::Send),
     ("GET", "/v1/unsubscribe-groups", Permission::SettingsWrite),
     ("POST", "/v1/unsubscribe-groups", Permission::SettingsWrite),
     (
@@ -180,10 +182,13 @@ const OPERATIONS: [(&str, &str, Permission); 72] = [
 ];
 
 /// Operations that require a second permission.
-const SECOND: [(&str, Permission); 1] = [(
-    "/v1/providers/{}/suppressions/import",
-    Permission::SettingsWrite,
-)];
+const SECOND: [(&str, Permission); 2] = [
+    (
+        "/v1/providers/{}/suppressions/import",
+        Permission::SettingsWrite,
+    ),
+    ("/v1/templates/{}/test-send", Permission::TemplatesRead),
+];
 
 /// The operations without a key: their token identifies the caller.
 const PUBLIC: [(&str, &str); 10] = [

@@ -204,7 +204,7 @@ async fn messages_with_large_templates_do_not_reject_each_other() {
     let html = format!("<p>{}</p>", "x".repeat(256 << 10));
     app.post(
         &format!("/v1/templates/{template}/versions"),
-        &json!({ "htmlContent": html }),
+        &json!({ "htmlContent": html, "textContent": "" }),
     )
     .await
     .expect(201);

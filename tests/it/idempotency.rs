@@ -11,7 +11,7 @@ use http::Method;
 use serde_json::{Value, json};
 use waypost_core::auth::Permission;
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
+use waypost_tests::{Caller, Reply, SENDER, TestApp, credentials, message_to, wait_until};
 
 const REPLAYED: &str = "idempotent-replayed";
 
@@ -63,6 +63,7 @@ async fn inventory(app: &TestApp) -> String {
 }
 
 /// A request to each operation that creates, by its path in the document.
+#[expect(clippy::too_many_lines, reason = "a table of requests")]
 async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
     let account = app.connect(ProviderType::Sendgrid).await;
     let made = async |path: &str, body: Value| {
@@ -119,6 +120,10 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
         (
             "/v1/templates/{id}/versions",
             json!({ "htmlContent": "<p>{{x}}</p>" }),
+        ),
+        (
+            "/v1/templates/{id}/test-send",
+            json!({ "to": "ada@example.org", "from": SENDER, "subject": "S", "variables": { "x": 1 } }),
         ),
         ("/v1/webhook-endpoints", another),
         ("/v1/webhook-endpoints/{id}/rotate-secret", json!({})),
@@ -226,6 +231,7 @@ async fn a_key_used_with_another_body_is_a_conflict() {
                 ("unsubscribeGroupId", Value::Null)
             }
             "/v1/templates/{id}/versions" => ("textContent", Value::Null),
+            "/v1/templates/{id}/test-send" => ("locale", Value::Null),
             "/v1/webhook-endpoints" => ("isActive", Value::Null),
             _ => ("gracePeriodSeconds", Value::Null),
         };

@@ -479,7 +479,8 @@ async fn responses_keep_the_documented_order() {
         (
             format!("/v1/templates/{}", ids["templates"]),
             "/data",
-            "id organizationId name description tags currentVersionId createdAt updatedAt currentVersion",
+            "id organizationId name description tags currentVersionId createdAt updatedAt type currentVersion \
+             currentVersions",
         ),
         (
             format!(
@@ -487,7 +488,8 @@ async fn responses_keep_the_documented_order() {
                 ids["templates"], ids["{versionId}"]
             ),
             "/data",
-            "id templateId versionNumber mjmlSource htmlContent textContent variablesSchema createdBy createdAt",
+            "id templateId versionNumber mjmlSource htmlContent textContent variablesSchema createdBy createdAt \
+             locale subject preheader from replyTo layoutId isTextGenerated parts",
         ),
         (
             "/v1/suppressions".to_owned(),

@@ -1,10 +1,17 @@
 //! Templates and their versions: every operation, every limit, and the isolation of
 //! organizations. The submodules test rendering for messages and hostile templates.
 
+mod fields;
 mod handlebars;
 mod hostile;
+mod locales;
 mod mjml;
+mod parts;
+mod parts_races;
+mod parts_refused;
+mod plain_text;
 mod sending;
+mod test_sends;
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -58,6 +65,7 @@ async fn a_template_is_created_read_changed_and_removed() {
     let expected = json!({
         "id": id,
         "organizationId": app.organization_id().to_string(),
+        "type": "TEMPLATE",
         "name": "Receipt",
         "description": "Two\nlines",
         "tags": ["a", "b"],
@@ -69,6 +77,7 @@ async fn a_template_is_created_read_changed_and_removed() {
     let path = format!("/v1/templates/{id}");
     let mut detail = expected.clone();
     detail["currentVersion"] = Value::Null;
+    detail["currentVersions"] = json!([]);
     assert_eq!(app.get(&path).await.data(200), detail);
 
     app.advance(TimeDelta::seconds(5));
@@ -197,9 +206,17 @@ async fn a_version_is_added_and_becomes_current() {
         "id": created["id"],
         "templateId": id,
         "versionNumber": 1,
+        "locale": null,
+        "subject": null,
+        "preheader": null,
+        "from": null,
+        "replyTo": [],
+        "layoutId": null,
         "mjmlSource": null,
         "htmlContent": "<p>Hi {{name}}</p>",
         "textContent": "Hi {{name}}",
+        "isTextGenerated": false,
+        "parts": [],
         "variablesSchema": { "type": "object", "required": ["name"] },
         "createdBy": key,
         "createdAt": created["createdAt"],
@@ -221,8 +238,11 @@ async fn a_version_is_added_and_becomes_current() {
     let second = version(&app, &id, "<p>2</p>").await;
     let list = app.get(&format!("{path}/versions")).await.expect(200);
     assert_eq!(list["currentVersionId"], json!(second));
+    let current = json!([{ "locale": null, "versionId": second, "versionNumber": 2 }]);
+    assert_eq!(list["currentVersions"], current);
+    assert_eq!(app.get(&path).await.data(200)["currentVersions"], current);
     let summary = json!({
-        "id": version_id, "templateId": id, "versionNumber": 1, "createdBy": key, "createdAt": created["createdAt"],
+        "id": version_id, "templateId": id, "versionNumber": 1, "locale": null, "createdBy": key, "createdAt": created["createdAt"],
     });
     assert_eq!(
         (&list["data"][0]["versionNumber"], &list["data"][1]),

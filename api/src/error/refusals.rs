@@ -21,6 +21,7 @@ use waypost_core::routing::pinned::PinnedRefusal;
 use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
 use waypost_core::suppression::SuppressionRefusal;
 use waypost_core::template::TemplateRefusal;
+use waypost_core::template::composition::USES_MAX;
 use waypost_core::unsubscribe::GroupRefusal;
 use waypost_core::webhook::endpoint::{ENDPOINTS_MAX, EndpointRefusal};
 
@@ -230,8 +231,18 @@ impl Failure {
                 &format!("names a template that {problem}"),
                 Reason::TemplateNotRenderable,
             ),
+            TemplateRefusal::IsPart => about_the_template(
+                "names a layout or partial, which is not sent itself",
+                Reason::TemplateIsPart,
+            ),
             TemplateRefusal::Invalid(issues) => Self::Invalid(issues),
-            TemplateRefusal::Fault(fault) => Self::Fault(fault),
+            // Of changes to templates.
+            refusal @ (TemplateRefusal::UnknownLayout
+            | TemplateRefusal::NameTaken
+            | TemplateRefusal::InUse
+            | TemplateRefusal::TooManyUses
+            | TemplateRefusal::NotComposable { .. }
+            | TemplateRefusal::Fault(_)) => refusal.into(),
         }
     }
 }
@@ -250,6 +261,42 @@ impl From<TemplateRefusal> for Failure {
                 message: format!("The template {problem}"),
                 path: None,
                 reason: Reason::TemplateNotRenderable,
+            },
+            TemplateRefusal::IsPart => Self::Unprocessable {
+                message: "The template is a layout or partial, which is not rendered itself"
+                    .to_owned(),
+                path: None,
+                reason: Reason::TemplateIsPart,
+            },
+            TemplateRefusal::UnknownLayout => Self::Unprocessable {
+                message: "must be the id of a layout that has a version".to_owned(),
+                path: Some("layoutId"),
+                reason: Reason::UnknownId,
+            },
+            TemplateRefusal::NameTaken => {
+                Self::Conflict(Reason::PartialExists, "A partial of this name exists")
+            }
+            TemplateRefusal::InUse => Self::Conflict(
+                Reason::TemplateInUse,
+                "Current versions of templates use this layout or partial",
+            ),
+            TemplateRefusal::TooManyUses => Self::Unprocessable {
+                message: format!(
+                    "More than {USES_MAX} current versions use this layout or partial, which is the most that are composed at once"
+                ),
+                path: None,
+                reason: Reason::TooManyTemplateUses,
+            },
+            TemplateRefusal::NotComposable {
+                template_id,
+                name,
+                problem,
+            } => Self::Unprocessable {
+                message: format!(
+                    "The template {name} ({template_id}) cannot be composed with its layout and partials: {problem}"
+                ),
+                path: None,
+                reason: Reason::TemplateNotComposable,
             },
             TemplateRefusal::Invalid(issues) => Self::Invalid(issues),
             TemplateRefusal::Fault(fault) => Self::Fault(fault),

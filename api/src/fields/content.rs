@@ -9,8 +9,8 @@ use waypost_core::acceptance::draft::TAGS_MAX;
 use waypost_core::address::{EmailAddress, Mailbox};
 use waypost_core::issue::Issue;
 use waypost_core::suppression::import::IMPORT_MAX;
-use waypost_core::template::{self, SOURCE_BYTES_MAX, VARIABLES_BYTES_MAX};
-use waypost_core::text::{self, Tag};
+use waypost_core::template::{self, PREHEADER_CHARS_MAX, SOURCE_BYTES_MAX, VARIABLES_BYTES_MAX};
+use waypost_core::text::{self, Tag, TextError};
 use waypost_core::tracking::TrackingChoice;
 
 use crate::fields::{kind_of, list, list_of_strings, schema, string};
@@ -146,7 +146,35 @@ impl Field for SourceText {
             return problem(format!("must not be larger than {SOURCE_BYTES_MAX} bytes"));
         }
         if text.contains('\0') {
-            return problem(text::TextError::Nul.to_string());
+            return problem(TextError::Nul.to_string());
+        }
+        Ok(Self(text))
+    }
+}
+
+/// The source of a preheader: a template on one line.
+#[derive(Debug)]
+pub(crate) struct PreheaderText(pub(crate) String);
+
+impl Field for PreheaderText {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.min_length = Some(1);
+            schema.max_length = Some(PREHEADER_CHARS_MAX);
+            schema.example = Some(Value::from("Your order is on its way"));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let text = string(value)?;
+        if text.is_empty() {
+            return problem(TextError::Empty.to_string());
+        }
+        if text.chars().any(char::is_control) {
+            return problem(TextError::Control.to_string());
+        }
+        if text.chars().count() > PREHEADER_CHARS_MAX {
+            return problem(TextError::TooLong(PREHEADER_CHARS_MAX).to_string());
         }
         Ok(Self(text))
     }

@@ -24,6 +24,8 @@ use waypost_core::page::PageRequest;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::routing::rule::{OnUnknown, TagMatch};
 use waypost_core::suppression::SuppressionSource;
+use waypost_core::template::TemplateType;
+use waypost_core::text::locale::Locale;
 use waypost_core::text::{Description, Name, Subject, Tag};
 use waypost_core::webhook::event_type::WebhookEventType;
 use waypost_core::webhook::status::DeliveryStatus;
@@ -164,6 +166,7 @@ enum_fields! {
     SimulatedOutcome,
     SuppressionSource,
     TagMatch,
+    TemplateType,
     UnverifiedDomains,
     WebhookEventType,
 }
@@ -194,6 +197,20 @@ impl Field for Description {
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         Self::parse(string(value)?).or_else(|error| problem(error.to_string()))
+    }
+}
+
+impl Field for Locale {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.min_length = Some(2);
+            schema.max_length = Some(Self::CHARS_MAX);
+            schema.example = Some(Value::from("de-AT"));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        Self::parse(&string(value)?).or_else(|error| problem(error.to_string()))
     }
 }
 

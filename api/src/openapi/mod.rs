@@ -35,6 +35,8 @@ use crate::v1::send::SendApi;
 use crate::v1::settings::SettingsApi;
 use crate::v1::suppression_export::SuppressionExportApi;
 use crate::v1::suppressions::SuppressionsApi;
+use crate::v1::template_tests::TemplateTestsApi;
+use crate::v1::template_uses::TemplateUsesApi;
 use crate::v1::template_versions::TemplateVersionsApi;
 use crate::v1::templates::TemplatesApi;
 use crate::v1::unsubscribe_groups::UnsubscribeGroupsApi;
@@ -58,7 +60,12 @@ type Operations = (
         RoutingRulesApi,
     ),
     (ApiKeysApi, SettingsApi, AuditLogsApi),
-    (TemplatesApi, TemplateVersionsApi),
+    (
+        TemplatesApi,
+        TemplateVersionsApi,
+        TemplateUsesApi,
+        TemplateTestsApi,
+    ),
     (
         UnsubscribeGroupsApi,
         SuppressionsApi,
@@ -93,7 +100,12 @@ pub(crate) fn service(context: &Arc<Context>) -> ApiService {
             RoutingRulesApi
         ),
         apis!(ApiKeysApi, SettingsApi, AuditLogsApi),
-        apis!(TemplatesApi, TemplateVersionsApi),
+        apis!(
+            TemplatesApi,
+            TemplateVersionsApi,
+            TemplateUsesApi,
+            TemplateTestsApi
+        ),
         apis!(
             UnsubscribeGroupsApi,
             SuppressionsApi,

@@ -5,6 +5,7 @@
 //! the document, so a missing row fails there.
 
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 use waypost_core::acceptance::AcceptRefusal;
 use waypost_core::acceptance::retry::RetryRefusal;
 use waypost_core::auth::keys::KeyRefusal;
@@ -28,12 +29,14 @@ type OperationFailure = (&'static str, fn() -> Failure);
 
 /// Operations that return 409 for another reason than their `Idempotency-Key`, with the
 /// typical failure.
-pub(super) const CONFLICTS: [OperationFailure; 13] = [
+pub(super) const CONFLICTS: [OperationFailure; 16] = [
     ("cancel_message", || ChangeRefusal::Sent.into()),
     ("create_api_key", || KeyRefusal::ByTestKey.into()),
     ("create_provider_domain", || DomainRefusal::Present.into()),
     ("create_suppression", || SuppressionRefusal::Exists.into()),
+    ("create_template", || TemplateRefusal::NameTaken.into()),
     ("delete_provider_domain", || DomainRefusal::Busy.into()),
+    ("delete_template", || TemplateRefusal::InUse.into()),
     ("register_event_webhook", || {
         EventWebhookRefusal::Busy.into()
     }),
@@ -48,15 +51,19 @@ pub(super) const CONFLICTS: [OperationFailure; 13] = [
     ("rotate_api_key", || KeyRefusal::Ended.into()),
     ("update_api_key", || KeyRefusal::Ended.into()),
     ("update_message", || ChangeRefusal::NotScheduled.into()),
+    ("update_template", || TemplateRefusal::InUse.into()),
 ];
 
 /// Operations that return 422, with the typical failure.
-pub(super) const UNPROCESSABLE: [OperationFailure; 16] = [
+pub(super) const UNPROCESSABLE: [OperationFailure; 19] = [
     ("create_provider", bad_credentials),
     ("create_provider_domain", || DomainRefusal::TooMany.into()),
     ("create_routing_rule", unknown_account),
     ("create_suppression", || {
         SuppressionRefusal::UnknownGroup.into()
+    }),
+    ("create_template_version", || {
+        TemplateRefusal::UnknownLayout.into()
     }),
     ("create_webhook_endpoint", || {
         EndpointRefusal::AddressNotPublic.into()
@@ -82,9 +89,11 @@ pub(super) const UNPROCESSABLE: [OperationFailure; 16] = [
     ("remove_suppressions", || {
         SuppressionRefusal::UnknownGroup.into()
     }),
+    ("rollback_template", not_composable),
     ("send_message", || {
         AcceptRefusal::Route(RouteRefusal::DomainNotVerified(ProviderType::Sendgrid)).into()
     }),
+    ("send_template_test", || TemplateRefusal::IsPart.into()),
     ("update_provider", bad_credentials),
     ("update_routing_rule", unknown_account),
     ("update_webhook_endpoint", || {
@@ -100,6 +109,16 @@ fn bad_credentials() -> Failure {
         provider_type: ProviderType::Sendgrid,
         reason: "access forbidden".to_owned(),
     }
+}
+
+fn not_composable() -> Failure {
+    let refusal = TemplateRefusal::NotComposable {
+        template_id: Uuid::from_u128(0x01a1_fbfa_b12e_763c_a29e_ce02_006b_a548).into(),
+        name: "Receipt".to_owned(),
+        problem: "htmlContent: line 1, column 1: there is no partial footer that has a version"
+            .to_owned(),
+    };
+    refusal.into()
 }
 
 fn unknown_account() -> Failure {

@@ -8,6 +8,7 @@ use waypost_core::message::status::MessageStatus;
 use waypost_core::organization::UnverifiedDomains;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::suppression::SuppressionSource;
+use waypost_core::template::TemplateType;
 use waypost_core::webhook::event_type::WebhookEventType;
 use waypost_core::webhook::status::DeliveryStatus;
 
@@ -113,6 +114,7 @@ fn supplement(schema: &mut Value, additions: &Value) {
 fn words() -> Map<String, Value> {
     let statuses = MessageStatus::ALL.map(MessageStatus::as_str);
     let provider_types = ProviderType::ALL.map(ProviderType::as_str);
+    let template_types = TemplateType::ALL.map(TemplateType::as_str);
     let words = serde_json::from_value(json!({
         "providerType": provider_types,
         "permissions": Permission::ALL.map(Permission::as_str),
@@ -132,6 +134,10 @@ fn words() -> Map<String, Value> {
         "WebhookDelivery.eventType": WebhookEventType::ALL.map(WebhookEventType::as_str),
         "WebhookDelivery.status": DeliveryStatus::ALL.map(DeliveryStatus::as_str),
         "AuditActor.type": ["api_key", "recipient", "system"],
+        "Template.type": template_types,
+        "TemplateDetail.type": template_types,
+        "TemplateUse.type": template_types,
+        "TemplatePart.type": ["LAYOUT", "PARTIAL"],
     }));
     words.expect("the words are an object")
 }

@@ -17,6 +17,8 @@ mod send_request;
 pub(crate) mod settings;
 pub(crate) mod suppression_export;
 pub(crate) mod suppressions;
+pub(crate) mod template_tests;
+pub(crate) mod template_uses;
 pub(crate) mod template_versions;
 pub(crate) mod templates;
 pub(crate) mod unsubscribe_groups;

@@ -36,7 +36,7 @@ pub(crate) struct SendApi {
 /// suppressed, no message is created.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
-struct SendMessageResponse {
+pub(super) struct SendMessageResponse {
     /// The id of the message; null if all recipients are suppressed.
     message_id: Nullable<Uuid>,
     /// The provider account that will send the message; null if all recipients are

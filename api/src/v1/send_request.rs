@@ -12,7 +12,9 @@ use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::ids::{ProviderAccountId, TemplateId, UnsubscribeGroupId};
 use waypost_core::issue::Issue;
 use waypost_core::message::{RecipientKind, SimulatedOutcome};
+use waypost_core::template::current::VersionChoice;
 use waypost_core::text::Subject;
+use waypost_core::text::locale::Locale;
 use waypost_core::tracking::TrackingChoice;
 use waypost_core::unsubscribe::link_insertion;
 
@@ -47,18 +49,21 @@ pub(crate) struct SendMessageRequest {
     /// `unsubscribeGroupId` unless it has one address.
     delivery: Validated<Option<DeliveryMode>>,
     /// The sender. The domain must be verified on the provider account that sends the
-    /// message; the setting `unverifiedDomains` can allow other domains.
-    from: Validated<Mailbox>,
+    /// message; the setting `unverifiedDomains` can allow other domains. Required, unless
+    /// `templateId` names a template whose version has a sender.
+    from: Validated<Option<Mailbox>>,
     /// The subject, on one line. With `templateId` or variables it is a Handlebars
-    /// template, and the rendered subject must keep the same length limit.
-    subject: Validated<Subject>,
+    /// template, and the rendered subject must keep the same length limit. Required, unless
+    /// `templateId` names a template whose version has a subject.
+    subject: Validated<Option<Subject>>,
     /// The HTML body. With `templateId` it replaces the template's HTML and is not
     /// rendered. With variables and without `templateId` it is a Handlebars template.
     html: Validated<Option<BodyText>>,
     /// The plain-text body. With `templateId` it replaces the template's text and is not
     /// rendered. With variables and without `templateId` it is a Handlebars template.
     text: Validated<Option<BodyText>>,
-    /// One address for replies or an array of up to 10. The default is the sender.
+    /// One address for replies or an array of up to 10. The default is that of the template's
+    /// version, or else the sender.
     reply_to: Validated<Option<Mailboxes<REPLY_TO_MAX>>>,
     /// Extra headers: up to 50 names with their values, 8 KiB in all. A name has letters,
     /// digits and hyphens; a value is ASCII on one line (other characters as encoded words,
@@ -77,6 +82,10 @@ pub(crate) struct SendMessageRequest {
     /// The template to render. The current version is rendered when the message is
     /// accepted; later versions do not change the message.
     template_id: Validated<Option<Id>>,
+    /// With `templateId`: the language of the version, as a language tag. Without a current
+    /// version in this language, the next less exact one counts: `de-AT`, then `de`, then the
+    /// default.
+    locale: Validated<Option<Locale>>,
     /// The variables of the template: an object of up to 256 KiB. Without `templateId`,
     /// `subject`, `html` and `text` are rendered with these variables (even if the object
     /// is empty). If neither the message nor a recipient has `variables`, they are sent
@@ -150,14 +159,15 @@ impl SendMessageRequest {
         let cc = self.cc.take("cc", issues);
         let bcc = self.bcc.take("bcc", issues);
         let delivery = self.delivery.take("delivery", issues);
+        let has_template = self.template_id.is_given();
         let scheduled_at = self.scheduled_at.take("scheduledAt", issues);
         let expires_at = self.expires_at.take("expiresAt", issues);
         let test = self.test.take("test", issues);
         let test_outcome = self.test_outcome.take("testOutcome", issues);
         SendFields {
             addressed: Addressed::of(to, cc, bcc, delivery, issues),
-            from: self.from.take("from", issues),
-            subject: self.subject.take("subject", issues),
+            from: unless_template("from", self.from, has_template, issues),
+            subject: unless_template("subject", self.subject, has_template, issues),
             html: self.html.take("html", issues),
             text: self.text.take("text", issues),
             reply_to: self.reply_to.take("replyTo", issues),
@@ -166,6 +176,12 @@ impl SendMessageRequest {
             tags: self.tags.take("tags", issues),
             metadata: self.metadata.take("metadata", issues),
             template_id: self.template_id.take("templateId", issues),
+            locale: {
+                if self.locale.is_given() && !has_template {
+                    issues.push(Issue::new("locale", "must not be given without templateId"));
+                }
+                self.locale.take("locale", issues)
+            },
             variables: self.variables.take("variables", issues),
             group: self.unsubscribe_group_id.take("unsubscribeGroupId", issues),
             tracking: self.tracking.take("tracking", issues),
@@ -176,11 +192,26 @@ impl SendMessageRequest {
     }
 }
 
+/// A field that only a message with a template may leave out. Whether the template has it shows
+/// at acceptance.
+fn unless_template<T>(
+    path: &str,
+    field: Validated<Option<T>>,
+    has_template: bool,
+    issues: &mut Vec<Issue>,
+) -> Option<Option<T>> {
+    if !field.is_given() && !has_template {
+        let why = "is required unless templateId names a template that has it";
+        issues.push(Issue::new(path, why));
+    }
+    field.take(path, issues)
+}
+
 /// The fields of a request; `None` for one with mistakes.
 struct SendFields {
     addressed: Option<Addressed>,
-    from: Option<Mailbox>,
-    subject: Option<Subject>,
+    from: Option<Option<Mailbox>>,
+    subject: Option<Option<Subject>>,
     html: Option<Option<BodyText>>,
     text: Option<Option<BodyText>>,
     reply_to: Option<Option<Mailboxes<REPLY_TO_MAX>>>,
@@ -189,6 +220,7 @@ struct SendFields {
     tags: Option<Option<Tags>>,
     metadata: Option<Option<JsonObject<METADATA_BYTES_MAX>>>,
     template_id: Option<Option<Id>>,
+    locale: Option<Option<Locale>>,
     variables: Option<Option<Variables>>,
     group: Option<Option<UnsubscribeGroupId>>,
     tracking: Option<Option<TrackingChoice>>,
@@ -271,6 +303,7 @@ impl SendFields {
     fn into_draft(self) -> Option<Draft> {
         let is_rendered = self.has_variables() || matches!(self.template_id, Some(Some(_)));
         let (template_id, variables) = (self.template_id?, self.variables?);
+        let locale = self.locale?;
         let Addressed { to, delivery } = self.addressed?;
         let Schedule {
             scheduled_at,
@@ -285,9 +318,11 @@ impl SendFields {
             text: self.text?.map(|body| body.0),
             template: is_rendered.then(|| TemplateUse {
                 template_id: template_id.map(|id| TemplateId(id.0)),
+                choice: VersionChoice::Current(locale),
                 variables: variables.unwrap_or_default().0,
+                is_test_send: false,
             }),
-            reply_to: self.reply_to?.unwrap_or_default().0,
+            reply_to: self.reply_to?.map(|given| given.0),
             tags: self.tags?.unwrap_or_default().0,
             metadata: self.metadata?.map(|object| object.0),
             unsubscribe_group_id: self.group?,

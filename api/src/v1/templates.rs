@@ -7,17 +7,19 @@ use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
-use waypost_core::db::{self, OrFault};
+use waypost_core::db;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::TemplateId;
-use waypost_core::template::{NewTemplate, Template, TemplateChange, store};
+use waypost_core::template::{
+    NewTemplate, Template, TemplateChange, TemplateType, is_partial_name, partial_name_issue, store,
+};
 use waypost_core::text::{Description, Name};
 
 use crate::context::Context;
 use crate::error::{Failure, TEMPLATE};
 use crate::fields::content::TemplateTags;
 use crate::fields::{PageLimit, PageNumber};
-use crate::middleware::auth::{Caller, Requires};
+use crate::middleware::auth::Requires;
 use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::cursor::CursorQuery;
@@ -26,7 +28,9 @@ use crate::request::path_id::PathId;
 use crate::request::query::Query;
 use crate::response::{Data, Nullable, Paged, Success, Time};
 use crate::v1::Section;
-use crate::v1::template_versions::TemplateVersionView;
+use crate::v1::template_versions::{
+    CurrentVersionView, TemplateVersionView, find_version, require_template,
+};
 use crate::validate::{Clearable, Settable, Validated};
 
 pub(crate) struct TemplatesApi {
@@ -42,10 +46,16 @@ struct TemplateView {
     name: String,
     description: Nullable<String>,
     tags: Vec<String>,
-    /// The version that messages are rendered from; null if there is no version yet.
+    /// The version of the default language that messages are rendered from; null if there is
+    /// no such version yet.
     current_version_id: Nullable<Uuid>,
     created_at: Time,
     updated_at: Time,
+    /// `TEMPLATE`: it is sent. `LAYOUT`: it stands around the templates that name it, which
+    /// stand in the place of its `{{{@content}}}`. `PARTIAL`: it stands in others, in the place
+    /// of `{{> name}}`.
+    #[oai(rename = "type")]
+    template_type: String,
 }
 
 impl From<Template> for TemplateView {
@@ -53,6 +63,7 @@ impl From<Template> for TemplateView {
         Self {
             id: template.id.0,
             organization_id: template.organization_id.0,
+            template_type: template.template_type.as_str().to_owned(),
             name: template.name,
             description: Nullable(template.description),
             tags: template.tags,
@@ -69,16 +80,22 @@ impl From<Template> for TemplateView {
 struct TemplateDetail {
     #[oai(flatten)]
     template: TemplateView,
-    /// The current version; null if there is no version yet.
+    /// The current version of the default language; null if there is no such version yet.
     current_version: Nullable<TemplateVersionView>,
+    /// The current versions of all languages.
+    current_versions: Vec<CurrentVersionView>,
 }
 
 /// A template to create.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateTemplateRequest {
-    /// The name of the template.
+    /// The name of the template. That of a partial has up to 100 letters, digits, `-` and `_`,
+    /// begins with a letter, and is no other partial's.
     name: Validated<Name>,
+    /// What the template is for. The default is `TEMPLATE`. It cannot be changed.
+    #[oai(rename = "type")]
+    template_type: Validated<Option<TemplateType>>,
     /// The description of the template.
     description: Validated<Option<Description>>,
     /// Up to 20 tags of up to 100 characters each.
@@ -89,7 +106,7 @@ struct CreateTemplateRequest {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct UpdateTemplateRequest {
-    /// The name of the template.
+    /// The name of the template. A partial that is used keeps its name.
     name: Validated<Settable<Name>>,
     /// The description of the template; null removes it.
     description: Validated<Clearable<Description>>,
@@ -162,9 +179,21 @@ impl TemplatesApi {
         let name = request.name.take("name", &mut issues);
         let description = request.description.take("description", &mut issues);
         let tags = request.tags.take("tags", &mut issues);
-        let (Some(name), Some(description), Some(tags), Some(claim), true) =
-            (name, description, tags, claim, issues.is_empty())
-        else {
+        let template_type = request.template_type.take("type", &mut issues);
+        let template_type = template_type.map(Option::unwrap_or_default);
+        if let (Some(TemplateType::Partial), Some(name)) = (template_type, &name)
+            && !is_partial_name(name.as_str())
+        {
+            issues.push(partial_name_issue());
+        }
+        let (Some(name), Some(description), Some(tags), Some(template_type), Some(claim), true) = (
+            name,
+            description,
+            tags,
+            template_type,
+            claim,
+            issues.is_empty(),
+        ) else {
             return Err(Failure::Invalid(issues));
         };
         let idempotent = Idempotent::new(claim, &self.context.sealer, |template: &Template| {
@@ -173,6 +202,7 @@ impl TemplatesApi {
         });
         let new = NewTemplate {
             name,
+            template_type,
             description,
             tags: tags.unwrap_or_default().0,
         };
@@ -208,15 +238,15 @@ impl TemplatesApi {
             .await?
             .ok_or(Failure::NotFound(TEMPLATE))?;
         let version = match template.current_version_id {
-            Some(version) => {
-                store::find_version(&mut connection, organization_id, id, version).await?
-            }
+            Some(version) => find_version(&mut connection, organization_id, id, version).await?,
             None => None,
         };
+        let current = store::list_current(&mut connection, organization_id, id).await?;
         Ok(Json(Data {
             data: TemplateDetail {
                 template: template.into(),
-                current_version: Nullable(version.map(TemplateVersionView::from)),
+                current_version: Nullable(version),
+                current_versions: current.into_iter().map(CurrentVersionView::from).collect(),
             },
         }))
     }
@@ -239,7 +269,7 @@ impl TemplatesApi {
     ) -> Result<Json<Data<TemplateView>>, Failure> {
         let caller = caller.authorize()?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
-        self.require_template(&caller, id).await?;
+        require_template(&self.context, &caller, id).await?;
         let mut issues = Vec::new();
         let request = body.take(&mut issues)?;
         let name = request.name.change("name", &mut issues);
@@ -265,7 +295,8 @@ impl TemplatesApi {
     /// Remove a template
     ///
     /// Requires the permission `TEMPLATES_WRITE`. Removes all versions of the template
-    /// too. Messages that were already accepted are sent as they are.
+    /// too. Messages that were already accepted are sent as they are. A layout or partial that
+    /// a current version uses is not removed (409).
     #[oai(
         path = "/v1/templates/:id",
         method = "delete",
@@ -285,19 +316,5 @@ impl TemplatesApi {
             .remove(caller.organization_id(), caller.origin(), id)
             .await?;
         Ok(Json(Success { success: true }))
-    }
-}
-
-impl TemplatesApi {
-    /// Requires that the template exists, before the handler parses the body.
-    async fn require_template(&self, caller: &Caller, id: TemplateId) -> Result<(), Failure> {
-        let mut connection = self
-            .context
-            .pool
-            .acquire()
-            .await
-            .or_fault("find a template")?;
-        let template = store::find(&mut connection, caller.organization_id(), id).await?;
-        template.map(|_| ()).ok_or(Failure::NotFound(TEMPLATE))
     }
 }

@@ -1,16 +1,18 @@
 //! Whether the account that routing selects can carry a message.
 
 use super::AcceptRefusal;
-use super::draft::{DeliveryMode, Draft};
+use super::draft::DeliveryMode;
+use super::render_draft::RenderedDraft;
 use crate::provider::adapter;
 use crate::provider::limits::MailShape;
 use crate::routing::Route;
 
 /// # Errors
 /// What the account cannot carry.
-pub(super) fn check(route: &Route, draft: &Draft) -> Result<(), AcceptRefusal> {
+pub(super) fn check(route: &Route, rendered: &RenderedDraft) -> Result<(), AcceptRefusal> {
+    let draft = &rendered.draft;
     let bytes = |body: &Option<String>| body.as_ref().map_or(0, String::len);
-    let reply_to = draft.reply_to.iter();
+    let reply_to = rendered.reply_to.iter();
     let reply_to = reply_to.map(|mailbox| mailbox.to_encoded_header().len() + 2);
     let shape = MailShape {
         recipients: match draft.delivery {

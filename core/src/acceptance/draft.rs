@@ -11,6 +11,7 @@ use crate::idempotency::KeyClaim;
 use crate::ids::{ProviderAccountId, TemplateId, UnsubscribeGroupId};
 use crate::issue::Issue;
 use crate::message::{RecipientKind, SimulatedOutcome};
+use crate::template::current::VersionChoice;
 use crate::text::{Subject, Tag};
 use crate::tracking::TrackingChoice;
 
@@ -31,14 +32,16 @@ pub const METADATA_BYTES_MAX: usize = 64 << 10;
 /// A validated request to send. Without `Debug`, so that it is never logged.
 #[derive(Clone)]
 pub struct Draft {
-    pub from: Mailbox,
+    /// Without one, the sender of the template's version.
+    pub from: Option<Mailbox>,
     /// 1 to [`RECIPIENTS_MAX`] recipients, each address once.
     pub to: Vec<DraftRecipient>,
     pub delivery: DeliveryMode,
-    /// The addresses for replies; without any, the sender's.
-    pub reply_to: Vec<Mailbox>,
-    /// With variables, it is a template.
-    pub subject: Subject,
+    /// The addresses for replies; without any, the sender's. `None` is those of the
+    /// template's version.
+    pub reply_to: Option<Vec<Mailbox>>,
+    /// With variables, it is a template. Without one, that of the template's version.
+    pub subject: Option<Subject>,
     /// At least one body or a template is set.
     pub html: Option<String>,
     pub text: Option<String>,
@@ -124,9 +127,13 @@ impl From<Mailbox> for DraftRecipient {
 /// bodies of the request are templates themselves.
 #[derive(Debug, Clone)]
 pub struct TemplateUse {
-    /// Its current version is rendered.
     pub template_id: Option<TemplateId>,
+    /// Which version of the template is rendered.
+    pub choice: VersionChoice,
     pub variables: Value,
+    /// Whether the message tries the template out: its subject says so, and the unsubscribe
+    /// link is an example.
+    pub is_test_send: bool,
 }
 
 impl Draft {

@@ -56,7 +56,7 @@ use idempotency::{InsertEntry, InsertOutcome};
 use insert::{NewMessage, NewRecipient};
 use insert_batcher::InsertBatcher;
 use recipient_check::RecipientCheck;
-use render_draft::{RenderedDraft, render_draft};
+use render_draft::{PickedVersion, RenderedDraft, pick_senders, render_draft};
 pub use result::{AcceptRefusal, Acceptance, Answered, Receipt};
 use writer::{InsertWriter, LOCK_WAIT};
 
@@ -201,6 +201,7 @@ impl Acceptor {
         let groups = self.groups.missing(organization_id, groups.collect());
         let unknown_groups = groups.await?;
         let refused_files = self.store_attachments(organization_id, &mut drafts).await;
+        let picked = pick_senders(&self.templates, organization_id, &mut drafts).await;
         let (snapshot, is_routed) = self.snapshot_for(organization_id, &drafts).await?;
         let checks = self
             .check_recipients(organization_id, &drafts, is_routed)
@@ -212,6 +213,7 @@ impl Acceptor {
             refused_files,
             claims,
         };
+        let drafts = drafts.into_iter().zip(picked).collect();
         let (mut results, pending) = self.render_and_insert(&context, drafts, checks).await;
         self.await_pending(pending, &mut results).await;
         self.answer_refused_repeats(&context.claims, &mut results)
@@ -224,14 +226,16 @@ impl Acceptor {
     async fn render_and_insert(
         &self,
         context: &RequestContext,
-        drafts: Vec<Draft>,
+        drafts: Vec<(Draft, Option<PickedVersion>)>,
         checks: Vec<Vec<RecipientCheck>>,
     ) -> (Vec<Result<Answered, AcceptRefusal>>, Vec<PendingEntry>) {
         let mut results = Vec::with_capacity(drafts.len());
         let (mut entries, mut pending) = (Vec::with_capacity(drafts.len()), Vec::new());
         let deadline = Templates::deadline();
-        let render =
-            |draft| render_draft(&self.templates, context.organization_id, draft, deadline);
+        let render = |(draft, picked)| {
+            let organization_id = context.organization_id;
+            render_draft(&self.templates, organization_id, draft, picked, deadline)
+        };
         let rendering = stream::iter(drafts).map(render).buffered(RENDERED_AT_ONCE);
         let mut rendering = pin!(rendering.zip(stream::iter(checks)).enumerate());
         let mut bytes = 0;
@@ -296,8 +300,8 @@ impl Acceptor {
                 acceptance: Acceptance::Suppressed { suppressed_count },
             }));
         }
-        let route = resolve_route(&context.snapshot, &rendered.draft)?;
-        carrying::check(&route, &rendered.draft)?;
+        let route = resolve_route(&context.snapshot, &rendered.from, &rendered.draft)?;
+        carrying::check(&route, &rendered)?;
         let message = self.new_message(context, route, rendered, checks);
         let acceptance = Acceptance::Queued(Receipt {
             message_id: message.id,
@@ -321,6 +325,9 @@ impl Acceptor {
     ) -> NewMessage {
         let RenderedDraft {
             draft,
+            from,
+            subject,
+            reply_to,
             version,
             own,
             ..
@@ -352,10 +359,10 @@ impl Acceptor {
             organization_id,
             provider_account_id: route.account_id,
             routing_rule_id: route.rule_id,
-            from_address: draft.from.address().as_str().to_owned(),
-            from_mailbox: draft.from.to_header(),
-            reply_to: mailbox_list(&draft.reply_to),
-            subject: draft.subject.into_string(),
+            from_address: from.address().as_str().to_owned(),
+            from_mailbox: from.to_header(),
+            reply_to: mailbox_list(&reply_to),
+            subject: subject.into_string(),
             html: draft.html,
             text: draft.text,
             tags: draft.tags.into_iter().map(Tag::into_string).collect(),
@@ -501,7 +508,11 @@ impl Acceptor {
         drafts: &[Draft],
     ) -> Result<(Arc<RoutingSnapshot>, bool), Fault> {
         let cached = self.snapshots.get(organization_id).await?;
-        let routes = |draft: &Draft| resolve_route(&cached, draft).is_ok();
+        // Where the sender is not known yet, a fresh snapshot is read too.
+        let routes = |draft: &Draft| {
+            let from = draft.from.as_ref();
+            from.is_some_and(|from| resolve_route(&cached, from, draft).is_ok())
+        };
         if drafts.iter().all(routes) {
             return Ok((cached, true));
         }
@@ -561,9 +572,13 @@ fn mailbox_list(mailboxes: &[Mailbox]) -> Option<String> {
 }
 
 /// The account of a draft: the one that it names, or that of the rules.
-fn resolve_route(snapshot: &RoutingSnapshot, draft: &Draft) -> Result<Route, AcceptRefusal> {
+fn resolve_route(
+    snapshot: &RoutingSnapshot,
+    from: &Mailbox,
+    draft: &Draft,
+) -> Result<Route, AcceptRefusal> {
     let request = RoutingRequest {
-        sender_domain: draft.from.address().domain(),
+        sender_domain: from.address().domain(),
         tags: draft.tags.iter().map(Tag::as_str).collect(),
     };
     match draft.provider_account_id {

@@ -4,15 +4,19 @@
 //! With a template, its current version gives the bodies that the request does not bring;
 //! bodies of the request are taken as they are, and its subject is a template too. Without
 //! one, the subject and the bodies of the request are templates, compiled for this message
-//! only. In a message with an unsubscribe group, the bodies' variable `unsubscribeUrl`
+//! only. What else the request leaves out (sender, subject, addresses for replies) comes from
+//! the version. In a message with an unsubscribe group, the bodies' variable `unsubscribeUrl`
 //! becomes the placeholder of the link; in a message without, bodies that need the link are
 //! refused.
+
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::own_content::{self, RecipientContent};
 use crate::acceptance::draft::{Draft, TemplateUse};
+use crate::address::Mailbox;
 use crate::ids::OrganizationId;
 use crate::issue::Issue;
 use crate::template::catalog::Templates;
@@ -25,9 +29,19 @@ use crate::template::{SOURCE_BYTES_MAX, TemplateRefusal, render_pool};
 use crate::text::Subject;
 use crate::unsubscribe::link_insertion;
 
+/// What the subject of a message that tries out a template begins with.
+const TEST_PREFIX: &str = "[Test] ";
+
+/// A version that was picked before the draft is rendered.
+pub(super) type PickedVersion = (Arc<CompiledVersion>, VersionRef);
+
 /// A draft with its subject and bodies.
 pub(super) struct RenderedDraft {
+    /// Its sender, subject and addresses for replies are those below.
     pub(super) draft: Draft,
+    pub(super) from: Mailbox,
+    pub(super) subject: Subject,
+    pub(super) reply_to: Vec<Mailbox>,
     /// The template version that it was rendered from, if there is one.
     pub(super) version: Option<VersionRef>,
     /// What recipients have instead of the subject and the bodies, by their positions.
@@ -55,7 +69,35 @@ pub(super) struct Parts {
     pub(super) has_link: bool,
 }
 
-/// Renders a draft. One without variables stays as it is.
+/// Picks the template versions whose sender a draft takes, and gives it to the draft: the sender
+/// decides the route. What cannot be picked is refused when it is rendered.
+pub(super) async fn pick_senders(
+    templates: &Templates,
+    organization_id: OrganizationId,
+    drafts: &mut [Draft],
+) -> Vec<Option<PickedVersion>> {
+    let mut picked = Vec::with_capacity(drafts.len());
+    let deadline = Templates::deadline();
+    for draft in drafts {
+        let template = draft.template.as_ref().filter(|_| draft.from.is_none());
+        let named = template.and_then(|template| Some((template.template_id?, template)));
+        let Some((id, template)) = named else {
+            picked.push(None);
+            continue;
+        };
+        let version = templates.version(organization_id, id, &template.choice, deadline);
+        // Rare, and boxed: every request would carry it.
+        let version = Box::pin(version).await.ok();
+        draft.from = version
+            .as_ref()
+            .and_then(|(compiled, _)| compiled.from.clone());
+        picked.push(version);
+    }
+    picked
+}
+
+/// Renders a draft. One without variables stays as it is. `picked` is the version of its
+/// template, if that was picked already.
 ///
 /// # Errors
 /// The reason why it cannot be rendered.
@@ -63,66 +105,142 @@ pub(super) async fn render_draft(
     templates: &Templates,
     organization_id: OrganizationId,
     mut draft: Draft,
+    picked: Option<PickedVersion>,
     deadline: Instant,
 ) -> Result<RenderedDraft, TemplateRefusal> {
-    let Some(TemplateUse {
-        template_id,
-        variables,
-    }) = draft.template.take()
-    else {
-        return Ok(RenderedDraft {
-            draft,
-            version: None,
-            own: Vec::new(),
-            is_rendered: false,
-        });
+    let Some(template) = draft.template.take() else {
+        let head = MessageHead::of(&mut draft, None)?;
+        return Ok(head.with(draft, None, Vec::new()));
     };
     let pool = templates.render_pool();
-    let Some(template_id) = template_id else {
-        let work = move || render_all(variables, draft, deadline, render_own);
-        let (draft, own) = pool.run(organization_id, deadline, work).await??;
+    let Some(template_id) = template.template_id else {
+        let mut head = MessageHead::of(&mut draft, None)?;
+        let subject = head.subject.clone();
+        let variables = template.variables;
+        let work = move || render_all(variables, (draft, subject), deadline, render_own);
+        let (draft, subject, own) = pool.run(organization_id, deadline, work).await??;
+        head.subject = subject;
         return Ok(RenderedDraft {
-            draft,
-            version: None,
-            own,
             is_rendered: true,
+            ..head.with(draft, None, own)
         });
     };
-    let current = templates.current(organization_id, template_id, deadline);
-    let (compiled, version) = current.await?;
+    let (compiled, version) = match picked {
+        Some(picked) => picked,
+        None => {
+            let version =
+                templates.version(organization_id, template_id, &template.choice, deadline);
+            version.await?
+        }
+    };
+    let mut head = MessageHead::of(&mut draft, Some(&compiled))?;
+    let TemplateUse {
+        mut variables,
+        is_test_send,
+        ..
+    } = template;
+    if is_test_send {
+        head.mark_as_test()?;
+        compiled.add_example_link(&mut variables);
+    }
     // After the deadline the pool refuses it.
     let is_cheap = Instant::now() < deadline
-        && !draft.subject.as_str().contains("{{")
+        && !head.subject.as_str().contains("{{")
         && !draft.has_own_variables()
         && compiled.is_cheap(&variables);
+    let subject = head.subject.clone();
     let work = move || {
-        render_all(variables, draft, deadline, |variables, parts| {
+        render_all(variables, (draft, subject), deadline, |variables, parts| {
             render(&compiled, variables, parts)
         })
     };
-    let (draft, own) = if is_cheap {
+    let (draft, subject, own) = if is_cheap {
         render_pool::run_inline(work)??
     } else {
         pool.run(organization_id, deadline, work).await??
     };
+    head.subject = subject;
     Ok(RenderedDraft {
-        draft,
-        version: Some(version),
-        own,
         is_rendered: true,
+        ..head.with(draft, Some(version), own)
     })
 }
 
-/// Renders a draft for all of its recipients.
+/// What a message has besides its recipients and bodies.
+struct MessageHead {
+    from: Mailbox,
+    subject: Subject,
+    reply_to: Vec<Mailbox>,
+}
+
+impl MessageHead {
+    /// Takes what the request gives, or else what the version of its template has.
+    fn of(draft: &mut Draft, version: Option<&CompiledVersion>) -> Result<Self, TemplateRefusal> {
+        let from = draft.from.take();
+        let from = from.or_else(|| version.and_then(|version| version.from.clone()));
+        let subject = draft.subject.take();
+        let subject = subject.or_else(|| version.and_then(|version| version.subject.clone()));
+        let reply_to = draft.reply_to.take();
+        let reply_to = reply_to.or_else(|| version.map(|version| version.reply_to.clone()));
+        let missing = [("from", from.is_none()), ("subject", subject.is_none())];
+        match (from, subject) {
+            (Some(from), Some(subject)) => Ok(Self {
+                from,
+                subject,
+                reply_to: reply_to.unwrap_or_default(),
+            }),
+            (_, _) => {
+                let missing = missing.into_iter().filter(|(_, is_missing)| *is_missing);
+                let why = match version {
+                    Some(_) => "is required, because the version of the template has none",
+                    None => "is required",
+                };
+                let issues = missing.map(|(path, _)| Issue::new(path, why));
+                Err(TemplateRefusal::Invalid(issues.collect()))
+            }
+        }
+    }
+
+    fn mark_as_test(&mut self) -> Result<(), TemplateRefusal> {
+        let subject = format!("{TEST_PREFIX}{}", self.subject.as_str());
+        self.subject = Subject::parse(subject).map_err(|error| {
+            let issue = Issue::new(
+                "subject",
+                format!("{error}, with {TEST_PREFIX:?} before it"),
+            );
+            TemplateRefusal::Invalid(vec![issue])
+        })?;
+        Ok(())
+    }
+
+    fn with(
+        self,
+        draft: Draft,
+        version: Option<VersionRef>,
+        own: Vec<RecipientContent>,
+    ) -> RenderedDraft {
+        RenderedDraft {
+            draft,
+            from: self.from,
+            subject: self.subject,
+            reply_to: self.reply_to,
+            version,
+            own,
+            is_rendered: false,
+        }
+    }
+}
+
+/// Renders a draft and its subject for all of its recipients.
 fn render_all(
     variables: Value,
-    mut draft: Draft,
+    (mut draft, subject): (Draft, Subject),
     deadline: Instant,
     render: impl Fn(Value, Parts) -> Result<Parts, TemplateRefusal>,
-) -> Result<(Draft, Vec<RecipientContent>), TemplateRefusal> {
+) -> Result<(Draft, Subject, Vec<RecipientContent>), TemplateRefusal> {
     let has_own = draft.has_own_variables();
     let parts = Parts {
-        subject: draft.subject,
+        subject,
         html: draft.html,
         text: draft.text,
         has_link: draft.unsubscribe_group_id.is_some(),
@@ -132,10 +250,9 @@ fn render_all(
     } else {
         (render(variables, parts)?, Vec::new())
     };
-    draft.subject = parts.subject;
     draft.html = parts.html;
     draft.text = parts.text;
-    Ok((draft, own))
+    Ok((draft, parts.subject, own))
 }
 
 /// Checks variables against a schema. If the message has an unsubscribe link, a schema that

@@ -76,7 +76,13 @@ impl From<TemplateRefusal> for AcceptRefusal {
             | TemplateRefusal::VersionNotFound
             | TemplateRefusal::WithoutVersion
             | TemplateRefusal::Invalid(_)
-            | TemplateRefusal::Unrenderable(_)) => Self::Template(refusal),
+            | TemplateRefusal::Unrenderable(_)
+            | TemplateRefusal::IsPart
+            | TemplateRefusal::UnknownLayout
+            | TemplateRefusal::NameTaken
+            | TemplateRefusal::InUse
+            | TemplateRefusal::TooManyUses
+            | TemplateRefusal::NotComposable { .. }) => Self::Template(refusal),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The use cases of templates: create, change and remove templates, add versions, roll back
-//! to a version, preview. Also finds the current version for messages, which
-//! [`crate::acceptance`] renders.
+//! The use cases of templates: create, change and remove templates, list versions, preview.
+//! [`super::composition`] adds versions and rolls back to one, and `current` finds the version
+//! for messages, which [`crate::acceptance`] renders.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,42 +9,44 @@ use moka::future::Cache;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::compiled::{self, CompiledVersion};
-use super::render::{self, Rendered, VersionRef};
+use super::compiled::CompiledVersion;
+use super::composition;
+use super::current::{CurrentVersions, VersionChoice};
+use super::render::{self, Rendered};
 use super::render_pool::RenderPool;
 use super::store::{self, ColumnChange};
 use super::{
-    NewTemplate, Template, TemplateChange, TemplateRefusal, TemplateVersion, VersionContent,
+    CurrentVersion, NewTemplate, Template, TemplateChange, TemplateRefusal, TemplateType,
     VersionSummary,
 };
-use crate::audit::{self, Actor, AuditChange, Origin};
+use crate::audit::{self, AuditChange, Origin};
 use crate::clock::Clock;
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::single::{Failed, Idempotent};
-use crate::ids::{Ids, OrganizationId, TemplateId, TemplateVersionId};
-use crate::text::{Description, Name, Tag};
-use crate::unsubscribe::link_insertion;
+use crate::ids::{Ids, MessageId, OrganizationId, TemplateId, TemplateVersionId};
+use crate::text::{Description, Name, Subject, Tag};
 
 /// How long a request waits for its template to be compiled and rendered.
-const WAIT_MAX: Duration = Duration::from_secs(10);
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Bytes of cached compiled versions, roughly.
 const COMPILED_BYTES_MAX: u64 = 128 << 20;
-/// How long a process uses a cached current version after another process has changed it.
+/// How long a process uses cached current versions after another process has changed it.
 const CURRENT_TTL: Duration = Duration::from_secs(1);
-/// Templates whose current version is cached.
+/// Templates whose current versions are cached.
 const CURRENT_MAX: u64 = 100_000;
 
 /// Manages templates and finds compiled versions. Cheap to clone; clones share their
 /// caches.
 #[derive(Clone)]
 pub struct Templates {
-    pool: PgPool,
-    clock: Clock,
-    ids: Ids,
+    pub(super) pool: PgPool,
+    pub(super) clock: Clock,
+    pub(super) ids: Ids,
     render_pool: RenderPool,
-    current: Cache<(OrganizationId, TemplateId), TemplateVersionId>,
-    compiled: Cache<TemplateVersionId, Arc<CompiledVersion>>,
+    pub(super) current: Cache<(OrganizationId, TemplateId), Arc<CurrentVersions>>,
+    /// By the id of the version and its composition.
+    pub(super) compiled: Cache<(TemplateVersionId, i32), Arc<CompiledVersion>>,
 }
 
 impl Templates {
@@ -72,7 +74,8 @@ impl Templates {
     /// Creates a template without a version.
     ///
     /// # Errors
-    /// A fault, or the answer that the idempotency key requires. Nothing is stored then.
+    /// That a partial's name is taken, a fault, or the answer that the idempotency key
+    /// requires. Nothing is stored then.
     pub async fn create(
         &self,
         organization_id: OrganizationId,
@@ -84,6 +87,7 @@ impl Templates {
         let template = Template {
             id: self.ids.next_at(now),
             organization_id,
+            template_type: new.template_type,
             name: new.name.into_string(),
             description: new.description.map(Description::into_string),
             tags: new.tags.into_iter().map(Tag::into_string).collect(),
@@ -92,7 +96,13 @@ impl Templates {
             updated_at: now,
         };
         let mut transaction = once.begin(&self.pool, "create a template").await?;
-        store::insert(&mut transaction, &template).await?;
+        if template.template_type == TemplateType::Partial {
+            // Its name may be given to another one now.
+            composition::lock_parts(&mut transaction, organization_id).await?;
+        }
+        if !store::insert(&mut transaction, &template).await? {
+            return Err(TemplateRefusal::NameTaken.into());
+        }
         let change = AuditChange::new("template.created", template.id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
@@ -125,6 +135,10 @@ impl Templates {
         };
         let mut transaction = db::begin(&self.pool, "change a template").await?;
         let now = self.clock.now();
+        if columns.name.is_some() {
+            self.require_name(&mut transaction, organization_id, id, &columns)
+                .await?;
+        }
         let template = store::update(&mut transaction, organization_id, id, &columns, now)
             .await?
             .ok_or(TemplateRefusal::NotFound)?;
@@ -134,8 +148,33 @@ impl Templates {
         Ok(template)
     }
 
+    /// Refuses a name that a partial cannot have: sources include it by its name, so it keeps
+    /// the one that it has while it is used.
+    async fn require_name(
+        &self,
+        connection: &mut PgConnection,
+        organization_id: OrganizationId,
+        id: TemplateId,
+        columns: &ColumnChange,
+    ) -> Result<(), TemplateRefusal> {
+        let found = store::find(connection, organization_id, id).await?;
+        let template = found.ok_or(TemplateRefusal::NotFound)?;
+        let name = columns.name.as_deref().unwrap_or(&template.name);
+        if template.template_type != TemplateType::Partial || template.name == name {
+            return Ok(());
+        }
+        if !super::is_partial_name(name) {
+            return Err(TemplateRefusal::Invalid(vec![super::partial_name_issue()]));
+        }
+        self.require_unused(connection, organization_id, id).await?;
+        if store::has_partial(connection, organization_id, name).await? {
+            return Err(TemplateRefusal::NameTaken);
+        }
+        Ok(())
+    }
+
     /// Removes a template with all its versions. Messages that were rendered from it do not
-    /// change.
+    /// change. A part that is used stays.
     ///
     /// # Errors
     /// [`TemplateRefusal`]; nothing is removed then.
@@ -146,6 +185,11 @@ impl Templates {
         id: TemplateId,
     ) -> Result<(), TemplateRefusal> {
         let mut transaction = db::begin(&self.pool, "remove a template").await?;
+        let template_type = store::find_type(&mut transaction, organization_id, id).await?;
+        if template_type.is_some_and(|found| found != TemplateType::Template) {
+            self.require_unused(&mut transaction, organization_id, id)
+                .await?;
+        }
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(TemplateRefusal::NotFound);
         }
@@ -157,83 +201,7 @@ impl Templates {
         Ok(())
     }
 
-    /// Adds a version and makes it current.
-    ///
-    /// # Errors
-    /// [`TemplateRefusal`], for example if the content is invalid. Nothing is stored then.
-    pub async fn add_version(
-        &self,
-        organization_id: OrganizationId,
-        origin: &Origin,
-        id: TemplateId,
-        content: VersionContent,
-        once: &Idempotent<'_, TemplateVersion>,
-    ) -> Result<TemplateVersion, Failed<TemplateRefusal>> {
-        let deadline = Instant::now() + WAIT_MAX;
-        let content = self
-            .render_pool
-            .run(organization_id, deadline, || compiled::check(content))
-            .await?
-            .map_err(TemplateRefusal::Invalid)?;
-        let mut transaction = once.begin(&self.pool, "add a template version").await?;
-        let version_number = store::next_version_number(&mut transaction, organization_id, id)
-            .await?
-            .ok_or(TemplateRefusal::NotFound)?;
-        let now = self.clock.now();
-        let version = TemplateVersion {
-            id: self.ids.next_at(now),
-            template_id: id,
-            version_number,
-            mjml_source: content.mjml_source,
-            html_content: content.html_content,
-            text_content: content.text_content,
-            variables_schema: content.variables_schema,
-            created_by: author(&origin.actor),
-            created_at: now,
-        };
-        store::insert_version(&mut transaction, organization_id, &version).await?;
-        store::make_current(&mut transaction, organization_id, id, version.id, now)
-            .await?
-            .ok_or(TemplateRefusal::VersionNotFound)?;
-        let change = AuditChange::new("template.version_created", id)
-            .with(json!({ "versionId": version.id, "versionNumber": version_number }));
-        self.record(&mut transaction, organization_id, origin, &change)
-            .await?;
-        once.commit(transaction, &version, "add a template version")
-            .await?;
-        self.current.invalidate(&(organization_id, id)).await;
-        Ok(version)
-    }
-
-    /// Makes an earlier or later version current and returns its number.
-    ///
-    /// # Errors
-    /// [`TemplateRefusal`]; nothing is changed then.
-    pub async fn roll_back(
-        &self,
-        organization_id: OrganizationId,
-        origin: &Origin,
-        id: TemplateId,
-        version_id: TemplateVersionId,
-    ) -> Result<i32, TemplateRefusal> {
-        let mut transaction = db::begin(&self.pool, "roll a template back").await?;
-        let now = self.clock.now();
-        let number = store::make_current(&mut transaction, organization_id, id, version_id, now)
-            .await?
-            .ok_or(TemplateRefusal::VersionNotFound)?;
-        let change = AuditChange::new("template.rolled_back", id)
-            .with(json!({ "versionId": version_id, "versionNumber": number }));
-        self.record(&mut transaction, organization_id, origin, &change)
-            .await?;
-        transaction
-            .commit()
-            .await
-            .or_fault("roll a template back")?;
-        self.current.invalidate(&(organization_id, id)).await;
-        Ok(number)
-    }
-
-    /// A template and its versions, newest first.
+    /// A template, its versions, newest first, and those that are current.
     ///
     /// # Errors
     /// [`TemplateRefusal::NotFound`], or a fault.
@@ -241,21 +209,19 @@ impl Templates {
         &self,
         organization_id: OrganizationId,
         id: TemplateId,
-    ) -> Result<(Template, Vec<VersionSummary>), TemplateRefusal> {
-        let mut connection = self
-            .pool
-            .acquire()
-            .await
-            .or_fault("list template versions")?;
+    ) -> Result<(Template, Vec<VersionSummary>, Vec<CurrentVersion>), TemplateRefusal> {
+        let mut connection = db::snapshot(&self.pool, "list template versions").await?;
         let template = store::find(&mut connection, organization_id, id)
             .await?
             .ok_or(TemplateRefusal::NotFound)?;
         let versions = store::list_versions(&mut connection, organization_id, id).await?;
-        Ok((template, versions))
+        let current = store::list_current(&mut connection, organization_id, id).await?;
+        Ok((template, versions, current))
     }
 
-    /// Renders a version, by default the current one. The schema is not checked, so that
-    /// authors can preview with incomplete variables. The unsubscribe link is an example URL.
+    /// Renders a version. The schema is not checked, so that authors can preview with
+    /// incomplete variables. The unsubscribe link is an example URL. Answers the subject too,
+    /// if the version has one.
     ///
     /// # Errors
     /// [`TemplateRefusal`], for example if the version cannot be rendered.
@@ -263,33 +229,43 @@ impl Templates {
         &self,
         organization_id: OrganizationId,
         id: TemplateId,
-        version_id: Option<TemplateVersionId>,
+        choice: &VersionChoice,
         mut variables: Value,
-    ) -> Result<Rendered, TemplateRefusal> {
-        let mut connection = self.pool.acquire().await.or_fault("preview a template")?;
-        let template = store::find(&mut connection, organization_id, id)
-            .await?
-            .ok_or(TemplateRefusal::NotFound)?;
-        drop(connection);
-        let version_id = version_id
-            .or(template.current_version_id)
-            .ok_or(TemplateRefusal::WithoutVersion)?;
+    ) -> Result<(Option<String>, Rendered), TemplateRefusal> {
         let deadline = Instant::now() + WAIT_MAX;
-        let compiled = self
-            .compiled(organization_id, id, version_id, deadline)
-            .await?;
-        if let Some(given) = variables.as_object_mut()
-            && compiled.mentions(link_insertion::VARIABLE)
-        {
-            let link = given.entry(link_insertion::VARIABLE);
-            link.or_insert_with(|| link_insertion::EXAMPLE_URL.into());
-        }
-        self.render_pool
-            .run(organization_id, deadline, move || {
-                render::bodies(&compiled, &variables)
-            })
-            .await?
-            .map_err(TemplateRefusal::Unrenderable)
+        let version = self.version(organization_id, id, choice, deadline);
+        let (compiled, _version) = version.await?;
+        compiled.add_example_link(&mut variables);
+        let work = move || {
+            let subject = compiled.subject.as_ref();
+            let subject = subject.map(|subject| render::subject(subject, &variables));
+            let rendered = render::bodies(&compiled, &variables);
+            rendered.map(|rendered| (subject, rendered))
+        };
+        let rendered = self.render_pool.run(organization_id, deadline, work);
+        let (subject, rendered) = rendered.await?.map_err(TemplateRefusal::Unrenderable)?;
+        // Incomplete variables may leave the subject empty.
+        let subject =
+            subject.map(|subject| subject.map_or_else(|_| String::new(), Subject::into_string));
+        Ok((subject, rendered))
+    }
+
+    /// Records that a template was sent to try it out.
+    ///
+    /// # Errors
+    /// A fault.
+    pub async fn record_test(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        id: TemplateId,
+        message_id: MessageId,
+    ) -> Result<(), Fault> {
+        let mut connection = self.pool.acquire().await.or_fault("record a test")?;
+        let change =
+            AuditChange::new("template.test_sent", id).with(json!({ "messageId": message_id }));
+        self.record(&mut connection, organization_id, origin, &change)
+            .await
     }
 
     /// The threads that render templates.
@@ -302,80 +278,7 @@ impl Templates {
         Instant::now() + WAIT_MAX
     }
 
-    /// A template's current version, compiled. Only existing versions are cached: a missing
-    /// template or version is looked up in Postgres each time.
-    pub(crate) async fn current(
-        &self,
-        organization_id: OrganizationId,
-        id: TemplateId,
-        deadline: Instant,
-    ) -> Result<(Arc<CompiledVersion>, VersionRef), TemplateRefusal> {
-        let key = (organization_id, id);
-        let version_id = match self.current.get(&key).await {
-            Some(version_id) => version_id,
-            None => {
-                let mut connection = self.pool.acquire().await.or_fault("find a template")?;
-                let template = store::find(&mut connection, organization_id, id)
-                    .await?
-                    .ok_or(TemplateRefusal::NotFound)?;
-                let version_id = template
-                    .current_version_id
-                    .ok_or(TemplateRefusal::WithoutVersion)?;
-                self.current.insert(key, version_id).await;
-                version_id
-            }
-        };
-        // If the template was removed a moment ago, this returns VersionNotFound. The API
-        // reports both to the sender as a missing template.
-        let compiled = self
-            .compiled(organization_id, id, version_id, deadline)
-            .await?;
-        let version = VersionRef {
-            template_id: id,
-            version_id,
-        };
-        Ok((compiled, version))
-    }
-
-    /// A compiled version from the cache, or compiled now.
-    async fn compiled(
-        &self,
-        organization_id: OrganizationId,
-        id: TemplateId,
-        version_id: TemplateVersionId,
-        deadline: Instant,
-    ) -> Result<Arc<CompiledVersion>, TemplateRefusal> {
-        // The cache key is the version id alone, so check the organization and template.
-        if let Some(compiled) = self.compiled.get(&version_id).await
-            && compiled.belongs_to(organization_id, id)
-        {
-            return Ok(compiled);
-        }
-        let mut connection = self
-            .pool
-            .acquire()
-            .await
-            .or_fault("read a template version")?;
-        let version = store::find_version(&mut connection, organization_id, id, version_id)
-            .await?
-            .ok_or(TemplateRefusal::VersionNotFound)?;
-        drop(connection);
-        let work = move || compiled::compile(organization_id, &version);
-        let compiled = self
-            .render_pool
-            .run(organization_id, deadline, work)
-            .await?;
-        let compiled = compiled
-            .map(Arc::new)
-            // An earlier release may have accepted a version that this one refuses.
-            .map_err(TemplateRefusal::Unrenderable)?;
-        self.compiled
-            .insert(version_id, Arc::clone(&compiled))
-            .await;
-        Ok(compiled)
-    }
-
-    async fn record(
+    pub(super) async fn record(
         &self,
         connection: &mut PgConnection,
         organization_id: OrganizationId,
@@ -384,13 +287,5 @@ impl Templates {
     ) -> Result<(), Fault> {
         let now = self.clock.now();
         audit::store::insert(connection, organization_id, origin, change, &self.ids, now).await
-    }
-}
-
-/// The creator of a version: the id of the caller's API key.
-fn author(actor: &Actor) -> String {
-    match actor {
-        Actor::ApiKey { id, .. } => id.to_string(),
-        Actor::Recipient | Actor::System => actor.kind().to_owned(),
     }
 }

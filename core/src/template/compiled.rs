@@ -1,13 +1,16 @@
-//! Compiles versions: once when a version is created, to find its errors, and once in each
-//! process that renders it.
+//! Compiles versions, once in each process that renders them. What can be wrong with them is
+//! found when they are created, by `composition`.
 
 use serde_json::Value;
 
 use super::schema::VariablesSchema;
 use super::source::ParsedTemplate;
-use super::{TemplateVersion, VersionContent, mjml, source, values};
+use super::{TemplateVersion, source, values};
+use crate::address::Mailbox;
 use crate::ids::{OrganizationId, TemplateId};
 use crate::issue::Issue;
+use crate::text::Subject;
+use crate::unsubscribe::link_insertion;
 
 /// Bytes of memory of an element or a parameter, roughly.
 const ELEMENT_BYTES: u64 = 150;
@@ -24,6 +27,12 @@ pub(crate) struct CompiledVersion {
     pub(crate) html: ParsedTemplate,
     pub(crate) text: Option<ParsedTemplate>,
     pub(crate) schema: Option<VariablesSchema>,
+    /// What a message has that brings none of its own.
+    pub(crate) subject: Option<Subject>,
+    pub(crate) from: Option<Mailbox>,
+    pub(crate) reply_to: Vec<Mailbox>,
+    /// Whether the text is made from the HTML.
+    pub(super) is_text_generated: bool,
     owner: (OrganizationId, TemplateId),
     bytes: u64,
     /// The work of a rendering for variables of size 1. `None` if it cannot be estimated: the
@@ -52,52 +61,38 @@ impl CompiledVersion {
         bodies.any(|body| body.source.contains(variable))
     }
 
+    /// Gives variables an example of the unsubscribe link, if a body mentions it.
+    pub(crate) fn add_example_link(&self, variables: &mut Value) {
+        if let Some(given) = variables.as_object_mut()
+            && self.mentions(link_insertion::VARIABLE)
+        {
+            let link = given.entry(link_insertion::VARIABLE);
+            link.or_insert_with(|| link_insertion::EXAMPLE_URL.into());
+        }
+    }
+
     /// Bytes of memory, roughly.
     pub(crate) fn bytes(&self) -> u32 {
         u32::try_from(self.bytes).unwrap_or(u32::MAX)
     }
 }
 
-/// Validates the content of a new version and compiles its MJML to HTML.
-///
-/// # Errors
-/// All issues of the content.
-pub(crate) fn check(mut content: VersionContent) -> Result<VersionContent, Vec<Issue>> {
-    let mut issues = Vec::new();
-    let html = match &content.mjml_source {
-        None => source::parse(&content.html_content)
-            .map_err(|problem| Issue::new("htmlContent", problem))
-            .map(|_| None),
-        Some(mjml) => mjml::compile(mjml)
-            .and_then(|html| match source::parse(&html) {
-                Ok(_) => Ok(Some(html)),
-                Err(problem) => Err(format!("its HTML cannot be rendered: {problem}")),
-            })
-            .map_err(|problem| Issue::new("mjmlSource", problem)),
-    };
-    match html {
-        Ok(Some(html)) => content.html_content = html,
-        Ok(None) => {}
-        Err(issue) => issues.push(issue),
-    }
-    if let Some(Err(problem)) = content.text_content.as_deref().map(source::parse) {
-        issues.push(Issue::new("textContent", problem));
-    }
-    if let Some(Err(issue)) = content
-        .variables_schema
-        .as_ref()
-        .map(VariablesSchema::compile)
-    {
+/// The issues of what a version has besides its bodies: lines that are templates, and its
+/// schema.
+pub(super) fn check_fields(lines: &[(&str, Option<String>)], schema: Option<&Value>) -> Vec<Issue> {
+    let lines = lines.iter().filter_map(|(path, line)| {
+        let line = line.as_deref().filter(|line| line.contains("{{"))?;
+        let problem = source::parse(line).err()?;
+        Some(Issue::new(*path, problem))
+    });
+    let mut issues: Vec<Issue> = lines.collect();
+    if let Some(Err(issue)) = schema.map(VariablesSchema::compile) {
         issues.push(issue.under("variablesSchema"));
     }
-    if issues.is_empty() {
-        Ok(content)
-    } else {
-        Err(issues)
-    }
+    issues
 }
 
-/// Compiles a stored version, which has passed [`check`].
+/// Compiles a stored version.
 ///
 /// # Errors
 /// The error in the content, if an earlier release accepted it and this one does not.
@@ -121,12 +116,25 @@ pub(crate) fn compile(
         .variables_schema
         .as_ref()
         .map_or(0, |schema| schema.to_string().len() * 20);
+    let addresses = version.from_mailbox.iter().chain(&version.reply_to);
+    let lines = version.subject.iter().chain(addresses).map(String::len);
+    let lines: usize = lines.sum();
+    let mailbox = |text: &String| Mailbox::parse(text).map_err(|error| error.to_string());
+    let subject = version.subject.clone().map(Subject::parse).transpose();
     Ok(CompiledVersion {
+        subject: subject.map_err(|error| error.to_string())?,
+        from: version.from_mailbox.as_ref().map(mailbox).transpose()?,
+        reply_to: version
+            .reply_to
+            .iter()
+            .map(mailbox)
+            .collect::<Result<_, _>>()?,
+        is_text_generated: version.is_text_generated,
         html,
         text,
         schema: schema.map_err(|issue| issue.message)?,
         owner: (organization_id, version.template_id),
-        bytes: elements * ELEMENT_BYTES + (texts + schema_bytes) as u64,
+        bytes: elements * ELEMENT_BYTES + (texts + schema_bytes + lines) as u64,
         weight: is_simple.then_some(elements + texts as u64 / BYTES_PER_ELEMENT),
     })
 }

@@ -7,75 +7,75 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::render_pool::STACK_BYTES;
-use super::{RENDERED_BYTES_MAX, SOURCE_BYTES_MAX, TemplateVersion, VersionContent};
-use super::{compiled, render};
+use super::{RENDERED_BYTES_MAX, SOURCE_BYTES_MAX, TemplateVersion, TextSource};
+use super::{compiled, composition, render};
 use crate::clock::Timestamp;
 use crate::ids::OrganizationId;
 
-/// Checks, compiles and renders a Handlebars template, as HTML and as text.
+/// Builds, compiles and renders a Handlebars template, as HTML and as text, and as HTML whose
+/// text is made from it.
 ///
 /// # Panics
-/// If checked content does not compile or the output exceeds its limit.
+/// If what was built does not compile or the output exceeds its limit.
 pub fn handlebars(source: &str, variables: Value) {
     if source.len() > SOURCE_BYTES_MAX {
         return;
     }
-    let content = VersionContent {
-        mjml_source: None,
-        html_content: source.to_owned(),
-        text_content: Some(source.to_owned()),
-        variables_schema: None,
-    };
+    let (html, given) = (source.to_owned(), TextSource::Given(source.to_owned()));
     on_a_thread(move || {
-        let Ok(content) = compiled::check(content) else {
-            return;
-        };
-        let version = version(content);
-        let compiled = compiled::compile(OrganizationId(Uuid::nil()), &version);
-        let compiled = compiled.expect("what was checked compiles");
-        if let Ok(rendered) = render::bodies(&compiled, &variables) {
-            assert!(rendered.html.len() <= RENDERED_BYTES_MAX);
-            assert!(
-                rendered
-                    .text
-                    .is_some_and(|text| text.len() <= RENDERED_BYTES_MAX)
-            );
+        for text in [given, TextSource::FromHtml] {
+            let Some((html, text)) = composition::build_alone(html.clone(), None, text) else {
+                continue;
+            };
+            let compiled = compiled::compile(OrganizationId(Uuid::nil()), &version(html, text));
+            let compiled = compiled.expect("what was built compiles");
+            if let Ok(rendered) = render::bodies(&compiled, &variables) {
+                assert!(rendered.html.len() <= RENDERED_BYTES_MAX);
+                let text = rendered.text.unwrap_or_default();
+                assert!(text.len() <= RENDERED_BYTES_MAX);
+            }
         }
     });
 }
 
-/// Checks and compiles an MJML template.
+/// Builds and compiles an MJML template.
 ///
 /// # Panics
-/// If checked content does not compile or the HTML exceeds its limit.
+/// If what was built does not compile or the HTML exceeds its limit.
 pub fn mjml(source: &str) {
     if source.len() > SOURCE_BYTES_MAX {
         return;
     }
-    let content = VersionContent {
-        mjml_source: Some(source.to_owned()),
-        html_content: String::new(),
-        text_content: None,
-        variables_schema: None,
-    };
+    let mjml = source.to_owned();
     on_a_thread(move || {
-        if let Ok(content) = compiled::check(content) {
-            assert!(content.html_content.len() <= SOURCE_BYTES_MAX);
-            let compiled = compiled::compile(OrganizationId(Uuid::nil()), &version(content));
-            compiled.expect("what was checked compiles");
+        let built = composition::build_alone(String::new(), Some(mjml), TextSource::FromHtml);
+        if let Some((html, text)) = built {
+            assert!(html.len() <= SOURCE_BYTES_MAX);
+            let compiled = compiled::compile(OrganizationId(Uuid::nil()), &version(html, text));
+            compiled.expect("what was built compiles");
         }
     });
 }
 
-fn version(content: VersionContent) -> TemplateVersion {
+fn version(html_content: String, text_content: Option<String>) -> TemplateVersion {
     TemplateVersion {
         id: Uuid::nil().into(),
         template_id: Uuid::nil().into(),
         version_number: 1,
-        mjml_source: content.mjml_source,
-        html_content: content.html_content,
-        text_content: content.text_content,
-        variables_schema: content.variables_schema,
+        locale: None,
+        subject: None,
+        preheader: None,
+        from_mailbox: None,
+        reply_to: Vec::new(),
+        layout_id: None,
+        mjml_source: None,
+        html_content,
+        html_source: None,
+        text_content,
+        text_source: None,
+        is_text_generated: true,
+        composition: 0,
+        variables_schema: None,
         created_by: String::new(),
         created_at: Timestamp::default(),
     }

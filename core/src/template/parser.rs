@@ -72,7 +72,10 @@ impl Parser<'_> {
             let node = match self.lexer.opening()? {
                 TagOpening::Comment(strip) => TemplateNode::Comment(strip),
                 TagOpening::Partial => {
-                    return Err(SyntaxError::new(at, "partials are not supported"));
+                    return Err(SyntaxError::new(
+                        at,
+                        "partials are only possible in the bodies of templates",
+                    ));
                 }
                 TagOpening::Decorator => {
                     return Err(SyntaxError::new(at, "decorators are not supported"));

@@ -6,11 +6,11 @@
 
 use serde_json::Value;
 
-use super::RENDERED_BYTES_MAX;
 use super::compiled::CompiledVersion;
 use super::run::{self, Escape};
 use super::source::{self, ParsedTemplate};
 use super::step_limit::{LimitExceeded, StepLimit};
+use super::{RENDERED_BYTES_MAX, plain_text};
 use crate::ids::{TemplateId, TemplateVersionId};
 use crate::issue::Issue;
 use crate::text::{Subject, TextError};
@@ -41,7 +41,10 @@ pub(crate) fn bodies(compiled: &CompiledVersion, variables: &Value) -> Result<Re
     };
     let html = body(&compiled.html, Escape::Html)?;
     let text = compiled.text.as_ref();
-    let text = text.map(|text| body(text, Escape::Nothing)).transpose()?;
+    let mut text = text.map(|text| body(text, Escape::Nothing)).transpose()?;
+    if compiled.is_text_generated {
+        text = text.map(|text| plain_text::tidy(&text));
+    }
     Ok(Rendered { html, text })
 }
 

@@ -164,13 +164,16 @@ fn is_simple(program: &Program, depth: usize) -> bool {
 /// # Errors
 /// The first syntax error, with its line and column.
 pub(super) fn parse(source: &str) -> Result<ParsedTemplate, String> {
-    parse_tree(source).map_err(|error| {
-        let before = &source[..error.at];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = before.matches('\n').count() + 1;
-        let column = before[line_start..].chars().count() + 1;
-        format!("line {line}, column {column}: {}", error.text)
-    })
+    parse_tree(source).map_err(|error| locate(source, &error))
+}
+
+/// Describes a syntax error with its line and column.
+pub(super) fn locate(source: &str, error: &SyntaxError) -> String {
+    let before = &source[..error.at];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = before.matches('\n').count() + 1;
+    let column = before[line_start..].chars().count() + 1;
+    format!("line {line}, column {column}: {}", error.text)
 }
 
 fn parse_tree(source: &str) -> Result<ParsedTemplate, SyntaxError> {

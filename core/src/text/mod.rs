@@ -4,6 +4,7 @@
 pub(crate) mod css;
 pub mod encoded_word;
 pub mod header;
+pub mod locale;
 
 use std::fmt;
 

@@ -116,6 +116,11 @@ enum Value {
     Other,
 }
 
+/// Whether an inline style makes its element and its whole content invisible.
+pub(crate) fn hides(style: &str) -> bool {
+    Style::read(style).hides
+}
+
 impl Style {
     pub(super) fn read(style: &str) -> Self {
         let mut values: [Option<(bool, Value)>; 9] = [None; 9];

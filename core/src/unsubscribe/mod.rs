@@ -19,6 +19,8 @@ pub(crate) mod link_visibility;
 pub mod store;
 pub mod token;
 
+pub(crate) use hidden_style::hides;
+
 use serde_json::json;
 
 use crate::audit::{self, AuditChange, Origin};

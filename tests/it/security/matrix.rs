@@ -32,6 +32,7 @@ fn wanted(method: &str, path: &str) -> Option<Permission> {
             either(Permission::ProvidersRead, Permission::ProvidersWrite)
         }
         ("templates", "/v1/templates/{id}/preview") => Permission::TemplatesRead,
+        ("templates", "/v1/templates/{id}/test-send") => Permission::Send,
         ("templates", _) => either(Permission::TemplatesRead, Permission::TemplatesWrite),
         (
             "suppressions" | "unsubscribe-groups" | "webhook-endpoints" | "api-keys" | "settings"
@@ -44,7 +45,11 @@ fn wanted(method: &str, path: &str) -> Option<Permission> {
 
 /// The second permission of an operation that changes what two of them protect.
 fn also_wanted(path: &str) -> Option<Permission> {
-    (path == "/v1/providers/{id}/suppressions/import").then_some(Permission::SettingsWrite)
+    match path {
+        "/v1/providers/{id}/suppressions/import" => Some(Permission::SettingsWrite),
+        "/v1/templates/{id}/test-send" => Some(Permission::TemplatesRead),
+        _ => None,
+    }
 }
 
 /// An operation of the document.

@@ -219,7 +219,11 @@ async fn rendered_html_is_checked_for_content_ids() {
 async fn files_that_show_each_other_are_carried_as_they_are() {
     let app = accepting().await;
     let page = |shown: &str| format!("<html><img src=\"cid:{shown}\"></html>");
-    let files = [("one", page("two")), ("two", page("one")), ("own", page("own"))];
+    let files = [
+        ("one", page("two")),
+        ("two", page("one")),
+        ("own", page("own")),
+    ];
     let attachments = files.iter().map(|(id, content)| {
         json!({
             "filename": format!("{id}.html"), "contentType": "text/html", "contentId": id,

@@ -139,7 +139,7 @@ async fn a_template_is_rendered_for_each_recipient_with_its_schema() {
     fields["text"] = Value::Null;
     let id = accepted(&app, fields.clone()).await;
     assert_eq!(of_message(&app, &id, "b.html").await, "<p>Code 1</p>");
-    let expected = json!({ "1": { "html": "<p>Code 2</p>" } });
+    let expected = json!({ "1": { "html": "<p>Code 2</p>", "text": "Code 2" } });
     assert_eq!(own_contents(&app, &id).await, expected);
     // A recipient is named by its index in the request, also after a repeated address.
     fields["to"] = json!(to(&[json!(1), json!("x"), json!(3), Value::Null]));
