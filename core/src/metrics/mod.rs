@@ -382,14 +382,14 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_to_a_tenth() {
+    fn times_are_reported_to_a_tenth() {
         let since = at("2026-03-01T00:00:00Z");
         for milliseconds in [1, 2, 7, 99, 400, 1_024, 59_999, 86_400_000, 31_536_000_000] {
             let step = TimeStep::between(since, since + TimeDelta::milliseconds(milliseconds));
-            let told = step.milliseconds();
+            let reported = step.milliseconds();
             assert!(
-                (told - milliseconds).abs() * 10 <= milliseconds + 9,
-                "{milliseconds} ms: {told}"
+                (reported - milliseconds).abs() * 10 <= milliseconds + 9,
+                "{milliseconds} ms: {reported}"
             );
         }
         for none in [0, -5_000] {

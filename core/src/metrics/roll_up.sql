@@ -43,14 +43,14 @@ WITH taken AS (
     EXCEPT
     SELECT organization_id, month, grouped_by, key
     FROM listed
-), told AS (
+), kept AS (
     SELECT t.*,
            CASE WHEN EXISTS (SELECT
                              FROM others o
                              WHERE o.organization_id = t.organization_id AND o.month = t.month
                                AND o.grouped_by = 'RECIPIENT_DOMAIN' AND o.key = t.recipient_domain)
                 THEN '(other)'
-                ELSE t.recipient_domain END AS told_domain,
+                ELSE t.recipient_domain END AS kept_domain,
            CASE WHEN EXISTS (SELECT
                              FROM others o
                              WHERE o.organization_id = t.organization_id AND o.month = t.month
@@ -61,17 +61,17 @@ WITH taken AS (
                                                        AND o.month = t.month AND o.grouped_by = 'TAG'
                                                        AND o.key = tag), tag)
                            FROM unnest(t.tags) tag)
-                ELSE t.tags END AS told_tags
+                ELSE t.tags END AS kept_tags
     FROM taken t
 ), counted AS (
     -- The columns of metric_deltas, in its order.
     SELECT organization_id, quarter, account, domain, template, sum(sent)::bigint AS sent,
            sum(delivered)::bigint AS delivered, sum(opened)::bigint AS opened, sum(clicked)::bigint AS clicked,
            sum(bounced)::bigint AS bounced, sum(complained)::bigint AS complained,
-           sum(unsubscribed)::bigint AS unsubscribed, told_tags AS tags, told_domain AS recipient_domain, sent_in,
+           sum(unsubscribed)::bigint AS unsubscribed, kept_tags AS tags, kept_domain AS recipient_domain, sent_in,
            delivered_in
-    FROM told
-    GROUP BY organization_id, quarter, account, domain, template, told_tags, told_domain, sent_in, delivered_in
+    FROM kept
+    GROUP BY organization_id, quarter, account, domain, template, kept_tags, kept_domain, sent_in, delivered_in
 ), summed AS (
     SELECT c.organization_id, p.filter, f.key AS filter_key, p.grouped_by, c.quarter, g.key, sum(c.sent) AS sent,
            sum(c.delivered) AS delivered, sum(c.opened) AS opened, sum(c.clicked) AS clicked,

@@ -167,7 +167,7 @@ pub async fn breakdown(
                LEFT JOIN provider_accounts a
                  ON a.organization_id = $1
                 AND a.id = CASE WHEN $11 = 'account' AND length(c.key) = 36 THEN c.key::uuid END
-           ), told AS (
+           ), labelled AS (
                SELECT n.*, (CASE WHEN key = '' THEN '(none)'
                                  WHEN given IS NULL THEN key
                                  WHEN count(*) OVER (PARTITION BY given) > 1 THEN given || ' (' || key || ')'
@@ -177,7 +177,7 @@ pub async fn breakdown(
            SELECT key AS "key!", name AS "name!", sent AS "sent!", delivered AS "delivered!", opened AS "opened!",
                   clicked AS "clicked!", bounced AS "bounced!", complained AS "complained!",
                   unsubscribed AS "unsubscribed!"
-           FROM told
+           FROM labelled
            ORDER BY sent DESC, name, key"#,
         organization_id.0,
         selection.filter,

@@ -62,7 +62,7 @@ async fn metrics_know_no_tests() {
                  FROM (SELECT sent, delivered, opened, clicked, bounced, complained, unsubscribed FROM metric_deltas
                        UNION ALL
                        SELECT sent, delivered, opened, clicked, bounced, complained, unsubscribed
-                       FROM metric_rollups WHERE dimension = 'TOTAL') m";
+                       FROM metric_rollups WHERE filter = 'TOTAL' AND grouped_by = 'TOTAL') m";
     let counted = app.value(query).await.unwrap();
     assert_eq!(counted, "1 1 1 0 1 0 1", "those of the live message");
 }
