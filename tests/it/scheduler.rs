@@ -109,7 +109,7 @@ async fn a_hanging_task_delays_no_other() {
     wait_until("a task hangs", async || {
         app.value(
             "SELECT name FROM scheduler_tasks
-             WHERE name = 'roll-up' AND last_finished_at < last_started_at - interval '0 seconds'
+             WHERE name = 'roll-up' AND last_finished_at <= last_started_at
                AND last_started_at < now() - interval '2 seconds'",
         )
         .await

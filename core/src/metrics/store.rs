@@ -154,7 +154,7 @@ pub async fn breakdown(
                       sum(clicked)::bigint AS clicked, sum(bounced)::bigint AS bounced,
                       sum(complained)::bigint AS complained, sum(unsubscribed)::bigint AS unsubscribed
                FROM counted c
-               -- Only keys that are ids are cast; others may stand for accounts that were not told apart.
+               -- Only keys that are ids are cast; older ones are provider types.
                LEFT JOIN provider_account_types t
                  ON t.provider_account_id = CASE WHEN $11 = 'provider' AND length(c.key) = 36 THEN c.key::uuid END
                GROUP BY 1
