@@ -61,6 +61,8 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
         .with(CatchPanic::new().with_handler(panicked))
         .around(availability::wrap)
         .around(memory::wrap)
+        // As one type, all layers and handlers nest deeper than the compiler goes.
+        .boxed()
         .around(move |next, request| unknown_fields::wrap(next, request, Arc::clone(&known)))
         .around(rate_limits::wrap)
         .data(Arc::clone(context))

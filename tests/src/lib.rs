@@ -10,9 +10,6 @@
 //! `WAYPOST_TEST_DATABASE_URL` (a user with CREATEDB) and `WAYPOST_TEST_REDIS_URL` name
 //! the servers; `make test` starts both.
 
-// The router of the API is one type of all of its layers and handlers.
-#![recursion_limit = "256"]
-
 mod app;
 mod builder;
 mod client;
