@@ -9,9 +9,12 @@ mod zones;
 
 use chrono::{SecondsFormat, TimeDelta};
 use serde_json::{Value, json};
+use sqlx::PgPool;
 use waypost_core::clock::Timestamp;
+use waypost_core::db::organization_shard::OrganizationShard;
 use waypost_core::event::{self, EventType, NewEvent};
 use waypost_core::ids::{Ids, MessageId};
+use waypost_core::metrics;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, TestApp, message_to};
 
@@ -98,6 +101,14 @@ async fn agreed(caller: &Caller, from: Timestamp, to: Timestamp) -> Value {
         }
     }
     summary
+}
+
+/// Rolls up at most `limit` deltas; returns how many.
+async fn fold(pool: &PgPool, limit: i64) -> i64 {
+    let mut connection = pool.acquire().await.unwrap();
+    metrics::store::roll_up(&mut connection, OrganizationShard::WHOLE, limit)
+        .await
+        .unwrap()
 }
 
 fn sum(rows: &Value, count: &str) -> i64 {

@@ -318,7 +318,8 @@ impl MetricsApi {
         let mut connection = self.context.pool.acquire().await.or_fault(READ)?;
         let organization_id = caller.organization_id();
         let connection = &mut connection;
-        let found = store::series(connection, organization_id, &selection, period, &starts).await?;
+        let buckets = (granularity, starts.as_slice());
+        let found = store::series(connection, organization_id, &selection, period, buckets).await?;
         let buckets = found.into_iter();
         let has_zone = asked.zone.is_some();
         Ok(Json(MetricsSeries {

@@ -70,12 +70,6 @@ impl Period {
         }
     }
 
-    /// The number of its hours.
-    fn hours(self) -> usize {
-        let hours = (self.end_hour() - self.first_hour()).num_hours();
-        usize::try_from(hours).unwrap_or_default()
-    }
-
     fn is_empty(self) -> bool {
         self.first_hour() >= self.end_hour()
     }

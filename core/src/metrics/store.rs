@@ -6,8 +6,8 @@ use sqlx::{PgConnection, query, query_file_scalar};
 
 use super::selection::Selection;
 use super::{
-    AccountTimes, BreakdownRow, EventCounts, GroupBy, KEYS_PER_MONTH_MAX, Percentiles, Period,
-    SeriesBucket, TimeStep,
+    AccountTimes, BreakdownRow, EventCounts, Granularity, GroupBy, KEYS_PER_MONTH_MAX, Percentiles,
+    Period, SeriesBucket, TimeStep,
 };
 use crate::clock::Timestamp;
 use crate::db::OrFault;
@@ -22,29 +22,58 @@ pub async fn series(
     organization_id: OrganizationId,
     selection: &Selection,
     period: Period,
-    starts: &[Timestamp],
+    (granularity, starts): (Granularity, &[Timestamp]),
 ) -> Result<Vec<SeriesBucket>, Fault> {
-    let mut buckets: Vec<SeriesBucket> = starts
-        .iter()
-        .map(|at| SeriesBucket {
-            at: *at,
-            start: at.with_timezone(&period.zone).naive_local(),
-            counts: EventCounts::default(),
-        })
-        .collect();
-    if buckets.is_empty() {
-        return Ok(buckets);
-    }
     // Days of UTC serve buckets that begin with them.
-    let is_by_day = starts
-        .iter()
-        .all(|at| at.num_seconds_from_midnight() == 0 && at.nanosecond() == 0);
-    let is_by_day = is_by_day && starts.len() < period.hours();
-    let (first_day, end_day) = if is_by_day {
+    let begins_with_day = |at: &Timestamp| at.num_seconds_from_midnight() == 0;
+    let is_by_day = granularity != Granularity::Hour && starts.iter().all(begins_with_day);
+    let days = if is_by_day {
         period.whole_days()
     } else {
         (period.end_hour(), period.end_hour())
     };
+    let counts = count(
+        connection,
+        organization_id,
+        selection,
+        (period, days),
+        starts,
+    )
+    .await?;
+    let buckets = starts.iter().zip(counts).map(|(at, counts)| SeriesBucket {
+        at: *at,
+        start: at.with_timezone(&period.zone).naive_local(),
+        counts,
+    });
+    Ok(buckets.collect())
+}
+
+/// The counts of a period.
+pub async fn summary(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    selection: &Selection,
+    period: Period,
+) -> Result<EventCounts, Fault> {
+    let whole = [period.first_hour()];
+    let span = (period, period.whole_days());
+    let counts = count(connection, organization_id, selection, span, &whole).await?;
+    Ok(counts.into_iter().next().unwrap_or_default())
+}
+
+/// The counts of a period from each of `starts` on until before the next; the days from the first
+/// of `days` until before the second are read by the day.
+async fn count(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    selection: &Selection,
+    (period, days): (Period, (Timestamp, Timestamp)),
+    starts: &[Timestamp],
+) -> Result<Vec<EventCounts>, Fault> {
+    let mut counts = vec![EventCounts::default(); starts.len()];
+    if starts.is_empty() {
+        return Ok(counts);
+    }
     let rows = query!(
         r#"SELECT width_bucket(at, $9::timestamptz[]) AS "bucket!",
                   sum(sent)::bigint AS "sent!", sum(delivered)::bigint AS "delivered!",
@@ -60,8 +89,8 @@ pub async fn series(
         selection.grouped_by,
         period.first_hour(),
         period.end_hour(),
-        first_day,
-        end_day,
+        days.0,
+        days.1,
         starts,
         selection.only,
     )
@@ -71,8 +100,8 @@ pub async fn series(
     for row in rows {
         // The first bucket is 1.
         let nth = usize::try_from(row.bucket - 1).unwrap_or_default();
-        if let Some(bucket) = buckets.get_mut(nth) {
-            bucket.counts = EventCounts {
+        if let Some(bucket) = counts.get_mut(nth) {
+            *bucket = EventCounts {
                 sent: row.sent,
                 delivered: row.delivered,
                 opened: row.opened,
@@ -83,47 +112,7 @@ pub async fn series(
             };
         }
     }
-    Ok(buckets)
-}
-
-/// The counts of a period.
-pub async fn summary(
-    connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    selection: &Selection,
-    period: Period,
-) -> Result<EventCounts, Fault> {
-    let (first_day, end_day) = period.whole_days();
-    let row = query!(
-        r#"SELECT coalesce(sum(sent), 0)::bigint AS "sent!", coalesce(sum(delivered), 0)::bigint AS "delivered!",
-                  coalesce(sum(opened), 0)::bigint AS "opened!", coalesce(sum(clicked), 0)::bigint AS "clicked!",
-                  coalesce(sum(bounced), 0)::bigint AS "bounced!",
-                  coalesce(sum(complained), 0)::bigint AS "complained!",
-                  coalesce(sum(unsubscribed), 0)::bigint AS "unsubscribed!"
-           FROM waypost_metrics($1, $2::text::metric_dimension, $3, $4::text::metric_dimension, $5, $6, $7, $8)
-           WHERE $9::text IS NULL OR key = $9"#,
-        organization_id.0,
-        selection.filter,
-        selection.filter_key,
-        selection.grouped_by,
-        period.first_hour(),
-        period.end_hour(),
-        first_day,
-        end_day,
-        selection.only,
-    )
-    .fetch_one(connection)
-    .await
-    .or_fault("read metrics")?;
-    Ok(EventCounts {
-        sent: row.sent,
-        delivered: row.delivered,
-        opened: row.opened,
-        clicked: row.clicked,
-        bounced: row.bounced,
-        complained: row.complained,
-        unsubscribed: row.unsubscribed,
-    })
+    Ok(counts)
 }
 
 /// The counts of a period for each value of a dimension, by descending `sent`, then by name.

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use waypost_core::db::organization_shard::OrganizationShard;
 use waypost_core::event::EventType;
-use waypost_core::metrics::{self, KEYS_PER_MONTH_MAX};
+use waypost_core::metrics::KEYS_PER_MONTH_MAX;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, message_to};
 
-use super::{BREAKDOWN, SERIES, SUMMARY, quiet, record, sum, total};
+use super::{BREAKDOWN, SERIES, SUMMARY, fold, quiet, record, sum, total};
 
 const GROUPS: [&str; 6] = [
     "provider",
@@ -188,13 +187,6 @@ impl Filter {
     }
 }
 
-async fn fold(app: &TestApp, limit: i64) -> i64 {
-    let mut connection = app.pool.acquire().await.unwrap();
-    metrics::store::roll_up(&mut connection, OrganizationShard::WHOLE, limit)
-        .await
-        .unwrap()
-}
-
 async fn check_sums(app: &TestApp, world: &World, filter: &Filter) {
     let query = filter.query(world);
     if query.len() == 3 {
@@ -268,7 +260,7 @@ async fn every_filter_and_group_counts_what_matches() {
     // Not rolled up at all, in part, and whole.
     for limit in [0, 40, 1_000] {
         if limit > 0 {
-            fold(&app, limit).await;
+            fold(&app.pool, limit).await;
         }
         for filter in Filter::all() {
             check_sums(&app, &world, &filter).await;
@@ -277,7 +269,7 @@ async fn every_filter_and_group_counts_what_matches() {
             }
         }
     }
-    assert_eq!(fold(&app, 10).await, 0);
+    assert_eq!(fold(&app.pool, 10).await, 0);
 }
 
 #[tokio::test]
@@ -318,7 +310,7 @@ async fn accounts_show_how_fast_they_are() {
     let to = super::wire(due + TimeDelta::hours(1));
     for is_folded in [false, true] {
         if is_folded {
-            while fold(&app, 1).await > 0 {}
+            while fold(&app.pool, 1).await > 0 {}
         }
         let ask = async |query: &[(&str, &str)]| {
             let mut all = vec![("groupBy", "account"), ("to", to.as_str())];
@@ -364,7 +356,7 @@ async fn a_month_has_a_bounded_number_of_tags_and_recipient_domains() {
          WHERE m.id = '{id}'"
     ))
     .await;
-    while fold(&app, 100).await > 0 {}
+    while fold(&app.pool, 100).await > 0 {}
     let group = async |group_by: &str| {
         let query = [("groupBy", group_by)];
         let groups = app.caller().query(BREAKDOWN, &query).await.data(200);

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chrono::TimeDelta;
 use futures_util::future::join_all;
 use serde_json::Value;
-use sqlx::PgPool;
 use waypost_core::db::organization_shard::OrganizationShard;
 use waypost_core::event::EventType;
 use waypost_core::message::list;
@@ -15,7 +14,7 @@ use waypost_core::metrics;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, wait_until};
 
-use super::{agreed, quiet, record, sent_in_all, total};
+use super::{agreed, fold, quiet, record, sent_in_all, total};
 
 /// Sent messages and other events over some days, none of them rolled up.
 async fn history(app: &TestApp, copies: i64) {
@@ -36,13 +35,6 @@ async fn history(app: &TestApp, copies: i64) {
 async fn delta_count(app: &TestApp) -> i64 {
     let count = app.value("SELECT count(*) FROM metric_deltas").await;
     count.unwrap().parse().unwrap()
-}
-
-async fn fold(pool: &PgPool, limit: i64) -> i64 {
-    let mut connection = pool.acquire().await.unwrap();
-    metrics::store::roll_up(&mut connection, OrganizationShard::WHOLE, limit)
-        .await
-        .unwrap()
 }
 
 async fn answer(app: &TestApp) -> Value {

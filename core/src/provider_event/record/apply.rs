@@ -45,10 +45,10 @@ pub(super) async fn apply_events(
         .iter()
         .map(|matched| (matched.recipient.key, matched.organization_id()));
     let keys: Vec<_> = keys.collect();
-    let recipients = recipients_store::lock(&mut *connection, &keys).await?;
+    let mut recipients = recipients_store::lock(&mut *connection, &keys).await?;
     let mut updates = Vec::new();
     for (key, events) in by_recipient(new_events) {
-        let (Some(recipient), Some(first)) = (recipients.get(&key), events.first()) else {
+        let (Some(recipient), Some(first)) = (recipients.remove(&key), events.first()) else {
             continue;
         };
         let reported = events
@@ -65,7 +65,7 @@ pub(super) async fn apply_events(
                 .filter(|unfinished| **unfinished == key)
                 .count(),
             result: recipient_state::fold(recipient.state, reported, now, next_id),
-            recipient: recipient.clone(),
+            recipient,
             events,
         });
     }

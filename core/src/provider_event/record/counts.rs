@@ -19,15 +19,6 @@ pub(super) struct CountedMessage {
     pub(super) accepted_at: Timestamp,
 }
 
-impl CountedMessage {
-    pub(super) fn new(dimensions: Dimensions, accepted_at: Timestamp) -> Self {
-        Self {
-            dimensions,
-            accepted_at,
-        }
-    }
-}
-
 /// One of the counters.
 type MetricCounter = fn(&mut EventCounts) -> &mut i64;
 

@@ -300,7 +300,11 @@ pub(super) async fn update_recipients(
             tags: row.tags,
             recipient_domain: String::new(),
         };
-        (row.id, CountedMessage::new(dimensions, row.accepted_at))
+        let message = CountedMessage {
+            dimensions,
+            accepted_at: row.accepted_at,
+        };
+        (row.id, message)
     });
     Ok(Updated::of(changes, messages.collect()))
 }

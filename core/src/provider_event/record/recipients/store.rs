@@ -283,7 +283,11 @@ pub(in crate::provider_event::record) async fn find_counted(
             tags: row.tags,
             recipient_domain: String::new(),
         };
-        (row.id, CountedMessage::new(dimensions, row.accepted_at))
+        let message = CountedMessage {
+            dimensions,
+            accepted_at: row.accepted_at,
+        };
+        (row.id, message)
     });
     Ok(rows.collect())
 }
