@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use http::Method;
+use http::header::CONTENT_TYPE;
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
@@ -55,6 +56,13 @@ pub(crate) fn check(method: &Method, path: &str, reply: &Reply) {
             what()
         );
     }
+    let content = answer["content"].as_object();
+    let media_type = media_type(reply);
+    assert!(
+        content.is_none_or(|content| lists(content, media_type)),
+        "{} as {media_type}, which the document does not list",
+        what()
+    );
     if [409, 422].contains(&reply.status) {
         let reason = &reply.json()["error"]["details"]["reason"];
         assert!(reason.is_string(), "{} without a reason", what());
@@ -67,6 +75,18 @@ pub(crate) fn check(method: &Method, path: &str, reply: &Reply) {
         });
         assert!(found.is_none(), "{}: {found:?}", what());
     }
+}
+
+/// The media type of a response, without parameters.
+fn media_type(reply: &Reply) -> &str {
+    let value = reply.headers.get(CONTENT_TYPE);
+    let value = value.and_then(|value| value.to_str().ok());
+    let value = value.unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim()
+}
+
+fn lists(content: &Map<String, Value>, media_type: &str) -> bool {
+    content.contains_key(media_type) || content.contains_key("*/*") && media_type.contains('/')
 }
 
 /// Why a webhook is not as the document describes it.

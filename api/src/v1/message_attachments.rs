@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use poem::Body;
+use poem::{Body, IntoResponse, Response};
 use poem_openapi::param::Path;
-use poem_openapi::payload::{Binary, Json};
+use poem_openapi::payload::{Json, Payload};
+use poem_openapi::registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchema};
+use poem_openapi::registry::{MetaSchemaRef, Registry};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use tokio::io::AsyncWriteExt as _;
 use waypost_core::attachment::{AttachmentRef, MonthKey, store};
@@ -54,15 +56,60 @@ impl From<AttachmentRef> for AttachmentDetail {
     }
 }
 
+/// The content of a file, in a response that has the file's own media type.
+struct FileContent {
+    content_type: String,
+    body: Body,
+}
+
+impl Payload for FileContent {
+    const CONTENT_TYPE: &'static str = "*/*";
+
+    fn check_content_type(_content_type: &str) -> bool {
+        true
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        MetaSchemaRef::Inline(Box::new(MetaSchema {
+            format: Some("binary"),
+            ..MetaSchema::new("string")
+        }))
+    }
+}
+
+impl IntoResponse for FileContent {
+    fn into_response(self) -> Response {
+        Response::builder()
+            .content_type(&self.content_type)
+            .body(self.body)
+    }
+}
+
+impl ApiResponse for FileContent {
+    fn meta() -> MetaResponses {
+        MetaResponses {
+            responses: vec![MetaResponse {
+                description: "",
+                status: Some(200),
+                status_range: None,
+                content: vec![MetaMediaType {
+                    content_type: Self::CONTENT_TYPE,
+                    schema: Self::schema_ref(),
+                }],
+                headers: vec![],
+            }],
+        }
+    }
+
+    fn register(_registry: &mut Registry) {}
+}
+
 #[derive(ApiResponse)]
 enum Download {
-    /// The content of the file, as it was given.
+    /// The content of the file, as it was given, with its media type.
     #[oai(status = 200)]
     File(
-        Binary<Body>,
-        /// The media type of the file.
-        #[oai(header = "Content-Type")]
-        String,
+        FileContent,
         /// `attachment`, with the name of the file.
         #[oai(header = "Content-Disposition")]
         String,
@@ -137,10 +184,8 @@ impl MessageAttachmentsApi {
         let contents = &self.context.contents;
         let mut found = (contents.read(organization_id, caller.origin(), id, part)).await?;
         let attachment = found.attachments.swap_remove(index);
-        let (content_type, disposition) = (
-            attachment.content_type.clone(),
-            disposition(&attachment.filename),
-        );
+        let content_type = attachment.content_type.clone();
+        let disposition = disposition(&attachment.filename);
         let size = attachment.size;
         let file = StoredFile {
             pool: self.context.pool.clone(),
@@ -149,8 +194,10 @@ impl MessageAttachmentsApi {
             attachment,
         };
         Ok(Download::File(
-            Binary(file.body().await?),
-            content_type,
+            FileContent {
+                content_type,
+                body: file.body().await?,
+            },
             disposition,
             size,
             "nosniff".to_owned(),
