@@ -11,7 +11,7 @@ use waypost_tests::{Finished, Process, Program, TestApp, wait_until, wait_within
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
 
 /// The tasks of the leader.
-const TASKS: [&str; 15] = [
+const TASKS: [&str; 16] = [
     "delete-expired",
     "delete-keys",
     "delete-webhooks",
@@ -25,7 +25,8 @@ const TASKS: [&str; 15] = [
     "relay",
     "relay-webhooks",
     "report-tests",
-    "roll-up",
+    "roll-up-messages",
+    "roll-up-metrics",
     "scheduled",
 ];
 
@@ -98,7 +99,7 @@ async fn a_hanging_task_delays_no_other() {
         app.value("SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL")
             .await
             .as_deref()
-            == Some("15")
+            == Some("16")
     })
     .await;
     let mut held = app.pool.begin().await.unwrap();
@@ -109,7 +110,7 @@ async fn a_hanging_task_delays_no_other() {
     wait_until("a task hangs", async || {
         app.value(
             "SELECT name FROM scheduler_tasks
-             WHERE name = 'roll-up' AND last_finished_at <= last_started_at
+             WHERE name = 'roll-up-metrics' AND last_finished_at <= last_started_at
                AND last_started_at < now() - interval '2 seconds'",
         )
         .await
@@ -120,13 +121,13 @@ async fn a_hanging_task_delays_no_other() {
         let query = format!(
             "SELECT name FROM scheduler_tasks s
              WHERE name = '{name}' AND last_succeeded_at >
-                   (SELECT last_started_at + interval '2 seconds' FROM scheduler_tasks WHERE name = 'roll-up')"
+                   (SELECT last_started_at + interval '2 seconds' FROM scheduler_tasks WHERE name = 'roll-up-metrics')"
         );
         wait_until(name, async || app.value(&query).await.is_some()).await;
     }
     held.rollback().await.unwrap();
     wait_until("it goes on", async || {
-        app.value("SELECT name FROM scheduler_tasks WHERE name = 'roll-up' AND last_finished_at > now() - interval '2 seconds'")
+        app.value("SELECT name FROM scheduler_tasks WHERE name = 'roll-up-metrics' AND last_finished_at > now() - interval '2 seconds'")
             .await
             .is_some()
     })
@@ -138,7 +139,7 @@ async fn operators_see_the_last_run_of_each_task() {
     let app = TestApp::builder().without_worker().start().await;
     let ran = "SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL";
     wait_until("all have run", async || {
-        app.value(ran).await.as_deref() == Some("15")
+        app.value(ran).await.as_deref() == Some("16")
     })
     .await;
     let finished = tasks(&app, &[]).await;
