@@ -18,15 +18,16 @@ COPY tests/Cargo.toml tests/
 COPY simulator/Cargo.toml simulator/
 COPY bench/Cargo.toml bench/
 COPY chaos/Cargo.toml chaos/
-RUN for crate in core api worker scheduler simulator tests bench chaos; do \
+COPY sdks/generator/Cargo.toml sdks/generator/
+RUN for crate in core api worker scheduler simulator tests bench chaos sdks/generator; do \
         mkdir -p "$crate/src" && touch "$crate/src/lib.rs"; \
     done \
-    && for crate in api worker scheduler simulator bench chaos; do \
+    && for crate in api worker scheduler simulator bench chaos sdks/generator; do \
         echo 'fn main() {}' > "$crate/src/main.rs"; \
     done \
     && mkdir -p tests/it && echo 'fn main() {}' > tests/it/main.rs \
     && cargo build --release --locked --bins \
-    && rm -rf */src tests/it
+    && rm -rf */src sdks/generator/src tests/it
 
 COPY . .
 # The copied files may be older than the empty ones were; cargo compares times.

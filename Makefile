@@ -38,6 +38,10 @@ bench: ## Waypost's performance, each figure beside a baseline; ONLY=accept,drai
 test: ## run the whole test suite; make test ARGS="--test it suppression"
 	@scripts/test.sh $(ARGS)
 
+.PHONY: test-sdks
+test-sdks: ## check, build and test the client SDKs against a live Waypost (that of WAYPOST_URL, or one of its own)
+	@scripts/test-sdks.sh
+
 .PHONY: fuzz
 fuzz: ## call the API with requests generated from its document, for FUZZ_SECONDS (120)
 	@scripts/fuzz.sh $(ARGS)
@@ -63,6 +67,10 @@ lint: ## formatting and clippy, as CI checks them
 	@cargo fmt --all --check
 	@$(OFFLINE) cargo clippy --workspace --all-targets -- -D warnings
 
+.PHONY: lint-document
+lint-document: ## check the OpenAPI document by Redocly and Spectral, and that clients of an earlier version still work; BASE=commit
+	@scripts/lint-document.sh
+
 .PHONY: docs
 docs: ## build the code documentation without warnings
 	@$(OFFLINE) RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --document-private-items --workspace
@@ -74,7 +82,7 @@ deny: ## licences, banned crates, sources, known vulnerabilities
 ##@ Generated files
 
 .PHONY: generate
-generate: ## write .sqlx, .env.example, the OpenAPI document, the table in docs/configuration.md
+generate: ## write .sqlx, .env.example, the OpenAPI document, the table in docs/configuration.md, the SDKs
 	@scripts/generate.sh
 
 .PHONY: check-generated

@@ -94,7 +94,7 @@ schemathesis() {
     key=$("$BIN/waypost-api" create-api-key --organization "$organization" --name fuzz)
     # schemathesis writes its findings to the working directory.
     cd "$STATE"
-    "$TOOLS/bin/schemathesis" --config-file "$ROOT/scripts/schemathesis.toml" run "$WAYPOST_URL/openapi.json" "$@" \
+    SCHEMATHESIS_HOOKS="$ROOT/scripts/schemathesis_hooks.py" "$TOOLS/bin/schemathesis" --config-file "$ROOT/scripts/schemathesis.toml" run "$WAYPOST_URL/openapi.json" "$@" \
         --header "Authorization: Bearer $key" \
         --seed "$FUZZ_SEED" --request-timeout 30 --workers 1 --generation-database none --no-color >&2 ||
         { show_log_tail api; die "schemathesis reported failures; FUZZ_SEED=$FUZZ_SEED repeats the run"; }

@@ -6,6 +6,7 @@
 #   openapi/waypost.v1.json   the OpenAPI document
 #   .env.example              all settings
 #   docs/configuration.md     the table of settings, between two markers
+#   sdks/*/src/generated      the types and methods of the client SDKs, from the OpenAPI document
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
@@ -25,6 +26,7 @@ main() {
     step "Describing the queries: .sqlx" describe_queries
     step "Building the program that prints the rest" build_program
     step "Writing openapi/waypost.v1.json, .env.example, docs/configuration.md" write_printed
+    step "Writing the SDKs" write_sdks
 }
 
 # If SQLX_OFFLINE_DIR is set, the macros write one file per query when they are expanded against a live database. `touch`
@@ -57,6 +59,10 @@ write_printed() {
     mv "$STATE/env.example" "$OUT/.env.example"
     "$program" config --format markdown >"$STATE/table.md"
     write_table docs/configuration.md
+}
+
+write_sdks() {
+    "$(target_dir)/debug/waypost-sdk-generator" "$OUT/openapi/waypost.v1.json" "$ROOT/sdks/generator/templates" "$OUT/sdks"
 }
 
 # write_table FILE : writes the file with the new table of settings between its markers.

@@ -94,3 +94,11 @@ pub fn document() -> Result<serde_json::Value, Fault> {
     let context = Arc::new(Context::new(&settings, &Clock::system())?);
     Ok(openapi::document(&openapi::service(&context)))
 }
+
+/// The same as text with line breaks.
+///
+/// # Errors
+/// As [`document`].
+pub fn document_text() -> Result<String, Fault> {
+    document().map(|document| openapi::text::write(&document))
+}

@@ -1,9 +1,8 @@
 //! The routes of the API, and the order of the middleware around them.
 
 use std::any::Any;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use poem::endpoint::make_sync;
 use poem::http::Method;
 use poem::middleware::CatchPanic;
@@ -19,6 +18,7 @@ use crate::middleware::methods::{self, Methods};
 use crate::middleware::unknown_fields::{self, KnownFields};
 use crate::middleware::{availability, rate_limits, request_id};
 use crate::openapi;
+use crate::openapi::served::ServedText;
 use crate::request::memory;
 
 /// The whole API as one endpoint. The last `around` is the outermost.
@@ -27,33 +27,27 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
     let document = openapi::document(&service);
     let methods = Arc::new(Methods::of(&document));
     let known = Arc::new(KnownFields::of(&document));
-    // All responses share one buffer: a copy for each of thousands of slow readers would
-    // take too much memory.
-    let document = Bytes::from(document.to_string());
     let for_page = document.clone();
-    // Built at the first request: with the viewer the page takes 2 MB, and most processes
-    // are never asked for it.
-    let page =
-        LazyLock::new(move || Bytes::from(openapi::page(&String::from_utf8_lossy(&for_page))));
+    let page = ServedText::new(
+        "text/html; charset=utf-8",
+        Some(openapi::PAGE_POLICY),
+        Box::new(move || openapi::page(&for_page)),
+    );
+    let document = ServedText::new(
+        "application/json",
+        None,
+        Box::new(move || document.to_string()),
+    );
     Route::new()
         .at("/healthz", get(healthz))
         .at("/readyz", get(readyz))
         .at(
             "/openapi.json",
-            get(make_sync(move |_| {
-                document
-                    .clone()
-                    .with_content_type("application/json")
-                    .into_response()
-            })),
+            get(make_sync(move |request| document.respond(&request))),
         )
         .at(
             "/docs",
-            get(make_sync(move |_| {
-                page.clone()
-                    .with_content_type("text/html; charset=utf-8")
-                    .into_response()
-            })),
+            get(make_sync(move |request| page.respond(&request))),
         )
         // Relative, because a proxy may serve the API under another path.
         .at("/docs/", get(make_sync(|_| Redirect::see_other("../docs"))))

@@ -203,6 +203,7 @@ fn all_files() -> Vec<PathBuf> {
         "simulator/src",
         "bench/src",
         "chaos/src",
+        "sdks/generator/src",
     ];
     let tests = tests
         .iter()

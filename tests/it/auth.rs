@@ -241,7 +241,7 @@ fn without_parameters(path: &str) -> String {
 #[tokio::test]
 async fn the_table_of_operations_is_complete() {
     let app = quiet().await;
-    let document = app.get("/openapi.json").await.expect(200);
+    let document = app.document().await;
     let mut documented: Vec<(String, String)> = Vec::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for method in operations.as_object().unwrap().keys() {
@@ -262,7 +262,7 @@ async fn the_table_of_operations_is_complete() {
 #[tokio::test]
 async fn the_document_names_the_permission_of_each_operation() {
     let app = quiet().await;
-    let document = app.get("/openapi.json").await.expect(200);
+    let document = app.document().await;
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
             let wanted = (method.to_uppercase(), without_parameters(path));

@@ -151,6 +151,12 @@ impl TestApp {
 
     // --- requests -------------------------------------------------------------
 
+    /// The OpenAPI document, without references.
+    pub async fn document(&self) -> Value {
+        let document = self.get("/openapi.json").await.expect(200);
+        crate::document::without_references(&document)
+    }
+
     /// GET with all permissions.
     pub async fn get(&self, path: &str) -> Reply {
         self.caller.get(path).await

@@ -47,7 +47,12 @@ pub(crate) fn check(method: &Method, path: &str, reply: &Reply) {
     let Some(answer) = operation["responses"].get(reply.status.to_string()) else {
         panic!("{}, which the document does not list for {id}", what());
     };
+    let answer = referred(answer);
+    let common = &DOCUMENT["components"]["headers"];
+    let common = common.as_object().into_iter().flatten();
+    let common = common.filter(|(name, _)| *name != "Retry-After");
     let headers = answer["headers"].as_object().into_iter().flatten();
+    let headers = headers.chain(common);
     let required = headers.filter(|(_, header)| is_required(header));
     for (name, _) in required {
         assert!(
@@ -117,10 +122,48 @@ pub fn webhook_example(event: &str) -> Value {
     examples[event]["value"].clone()
 }
 
-fn is_required(header: &Value) -> bool {
-    let reference = header["$ref"].as_str().unwrap_or_default();
-    let referred = DOCUMENT.pointer(reference.trim_start_matches('#'));
-    referred.unwrap_or(header)["required"] == true
+/// Adds the parts of an `allOf` to a schema: an object has the fields of all of them, and no
+/// others.
+fn extend(schema: &mut Map<String, Value>, parts: Vec<Value>) {
+    for part in parts {
+        let Value::Object(part) = part else {
+            continue;
+        };
+        for (word, value) in part {
+            match (schema.get_mut(&word), value) {
+                (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+                (Some(Value::Array(known)), Value::Array(more)) => known.extend(more),
+                (Some(_), _) => {}
+                (None, value) => {
+                    schema.insert(word, value);
+                }
+            }
+        }
+    }
+}
+
+fn is_required(header: &'static Value) -> bool {
+    referred(header)["required"] == true
+}
+
+/// What a reference leads to, or the value itself.
+fn referred(value: &'static Value) -> &'static Value {
+    let reference = value["$ref"].as_str().unwrap_or_default();
+    let referred = reference.strip_prefix('#');
+    let referred = referred.and_then(|pointer| DOCUMENT.pointer(pointer));
+    referred.unwrap_or(value)
+}
+
+/// A document in which every reference is replaced by what it refers to, and every `allOf` by
+/// one schema.
+///
+/// # Panics
+/// If a reference leads nowhere.
+#[must_use]
+pub fn without_references(document: &Value) -> Value {
+    let mut resolved = document.clone();
+    resolve(document, &mut resolved);
+    resolved
 }
 
 /// The operation of a path; a path without parameters has precedence.
@@ -157,7 +200,7 @@ fn validator(key: String, schema: &Value) -> Arc<Validator> {
     let mut validators = VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
     let validator = validators.entry(key).or_insert_with(|| {
         let mut schema = schema.clone();
-        resolve(&mut schema);
+        resolve(&DOCUMENT, &mut schema);
         let options = jsonschema::options().should_validate_formats(true);
         Arc::new(
             options
@@ -168,19 +211,24 @@ fn validator(key: String, schema: &Value) -> Arc<Validator> {
     Arc::clone(validator)
 }
 
-/// Replaces references with their schemas. No schema contains itself.
-fn resolve(value: &mut Value) {
+/// Replaces references with what they refer to. No schema contains itself.
+fn resolve(document: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {
             if let Some(Value::String(reference)) = fields.get("$ref") {
                 let pointer = reference.trim_start_matches('#');
-                let schema = DOCUMENT.pointer(pointer);
-                *value = schema.expect("a reference leads somewhere").clone();
-                return resolve(value);
+                let referred = document.pointer(pointer);
+                *value = referred.expect("a reference leads somewhere").clone();
+                return resolve(document, value);
             }
-            fields.values_mut().for_each(resolve);
+            for field in fields.values_mut() {
+                resolve(document, field);
+            }
+            if let Some(Value::Array(parts)) = fields.remove("allOf") {
+                extend(fields, parts);
+            }
         }
-        Value::Array(items) => items.iter_mut().for_each(resolve),
+        Value::Array(items) => items.iter_mut().for_each(|item| resolve(document, item)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -30,7 +30,7 @@ pub use app::{Tenant, TestApp};
 pub use builder::AppBuilder;
 pub use client::{Caller, Reply};
 pub use database::TestDatabase;
-pub use document::webhook_example;
+pub use document::{webhook_example, without_references};
 pub use environment::{binaries, root};
 pub use lossy_proxy::LossyProxy;
 pub use outbox::{Attempt, OutboxRow};

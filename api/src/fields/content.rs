@@ -37,6 +37,7 @@ impl Field for Mailbox {
     fn schema() -> MetaSchemaRef {
         schema("string", |schema| {
             schema.min_length = Some(3);
+            schema.pattern = Some(r"^[^\r\n]*[^\s@]@[^\s@]+\s*$".to_owned());
             schema.example = Some(Value::from("Ada Lovelace <ada@example.com>"));
         })
     }
@@ -235,6 +236,7 @@ impl Field for TrackingChoice {
     fn schema() -> MetaSchemaRef {
         let flag = <Option<bool> as Field>::schema;
         schema("object", |object| {
+            object.title = Some("Tracking".to_owned());
             object.properties = vec![(OPENS, flag()), (CLICKS, flag())];
         })
     }

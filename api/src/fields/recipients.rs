@@ -121,7 +121,10 @@ impl Field for Recipients {
             list.min_items = Some(1);
             list.max_items = Some(RECIPIENTS_MAX);
         });
-        schema("", |schema| schema.one_of = vec![Mailbox::schema(), list])
+        schema("", |schema| {
+            schema.title = Some("Recipients".to_owned());
+            schema.one_of = vec![Mailbox::schema(), list];
+        })
     }
 
     fn register(registry: &mut Registry) {
@@ -155,9 +158,12 @@ impl<const MAX: usize> Field for Mailboxes<MAX> {
     fn schema() -> MetaSchemaRef {
         let list = schema("array", |list| {
             list.items = Some(Box::new(Mailbox::schema()));
-            list.max_items = Some(MAX);
         });
-        schema("", |schema| schema.one_of = vec![Mailbox::schema(), list])
+        // One schema for every MAX; the descriptions of the fields name the limits.
+        schema("", |schema| {
+            schema.title = Some("Addresses".to_owned());
+            schema.one_of = vec![Mailbox::schema(), list];
+        })
     }
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {

@@ -56,7 +56,7 @@ impl KnownFields {
             let operations = operations.as_object().into_iter().flatten();
             // Public operations are not checked: mail clients append parameters of their
             // own to links.
-            let keyed = operations.filter(|(_, operation)| operation.get("security").is_some());
+            let keyed = operations.filter(|(_, operation)| is_keyed(operation));
             keyed.map(|(method, operation)| KnownOperation {
                 method: method.to_uppercase(),
                 path: path.clone(),
@@ -72,9 +72,25 @@ impl KnownFields {
     }
 }
 
+/// Whether an operation requires an API key.
+fn is_keyed(operation: &Value) -> bool {
+    let schemes = operation["security"].as_array();
+    schemes.is_some_and(|schemes| !schemes.is_empty())
+}
+
+/// What a reference leads to, or the value itself.
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let reference = value["$ref"].as_str().unwrap_or_default();
+    let referred = reference
+        .strip_prefix('#')
+        .and_then(|pointer| document.pointer(pointer));
+    referred.unwrap_or(value)
+}
+
 impl KnownNames {
     fn of(document: &Value, operation: &Value) -> Self {
         let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let parameters = parameters.map(|parameter| resolved(document, parameter));
         let parameters = parameters.filter(|parameter| parameter["in"] == "query");
         let parameters = parameters.filter_map(|parameter| parameter["name"].as_str());
         let body = operation.pointer("/requestBody/content/application~1json/schema");
@@ -116,14 +132,11 @@ impl KnownNames {
 
 impl KnownShape {
     fn of(document: &Value, schema: &Value) -> Self {
-        if let Some(reference) = schema["$ref"].as_str() {
-            let referred = document.pointer(reference.trim_start_matches('#'));
-            return referred.map_or(Self::Free, |schema| Self::of(document, schema));
-        }
-        let variants = ["oneOf", "allOf"].map(|word| schema[word].as_array());
+        let schema = resolved(document, schema);
+        let variants = ["oneOf", "anyOf", "allOf"].map(|word| schema[word].as_array());
         if let Some(variants) = variants.into_iter().flatten().next() {
-            let mut shapes = variants.iter().map(|one| Self::of(document, one));
-            return shapes.find(|one| *one != Self::Free).unwrap_or_default();
+            let shapes = variants.iter().map(|one| Self::of(document, one));
+            return shapes.fold(Self::Free, Self::or);
         }
         if let Some(items) = schema.get("items") {
             return match Self::of(document, items) {
@@ -138,6 +151,18 @@ impl KnownShape {
                 Self::Object(fields.collect())
             }
             _ => Self::Free,
+        }
+    }
+
+    /// The shape of a value that has one shape or the other: of two objects, the fields of both.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Object(mut fields), Self::Object(others)) => {
+                let known: Vec<String> = fields.iter().map(|(name, _)| name.clone()).collect();
+                fields.extend(others.into_iter().filter(|(name, _)| !known.contains(name)));
+                Self::Object(fields)
+            }
+            (Self::Free, shape) | (shape, _) => shape,
         }
     }
 

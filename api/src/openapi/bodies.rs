@@ -11,6 +11,79 @@ use super::{id, operations};
 /// A complete body for each operation that takes one.
 const EXAMPLES: &str = include_str!("examples.json");
 
+/// Removes `nullable` from what only requests that create something have: null means the
+/// same as an absent field there. In a change, null clears the field.
+pub(super) fn remove_idle_nulls(document: &mut Value) {
+    let (mut created, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for operation in operations(document) {
+        let is_change = id(operation).starts_with("update_");
+        for (part, value) in operation.iter_mut() {
+            if part == "requestBody" && !is_change {
+                strip_nulls(value);
+                super::simplify(value);
+                collect_names(value, &mut created);
+            } else {
+                collect_names(value, &mut others);
+            }
+        }
+    }
+    let schemas = &mut document["components"]["schemas"];
+    for names in [&mut created, &mut others] {
+        add_inner_names(schemas, names);
+    }
+    for name in created.difference(&others) {
+        strip_nulls(&mut schemas[name]);
+    }
+}
+
+/// Adds the names of the schemas that named schemas refer to.
+fn add_inner_names(schemas: &Value, names: &mut BTreeSet<String>) {
+    let mut open: Vec<String> = names.iter().cloned().collect();
+    while let Some(name) = open.pop() {
+        let mut inner = BTreeSet::new();
+        collect_names(&schemas[&name], &mut inner);
+        open.extend(
+            inner
+                .iter()
+                .filter(|name| names.insert((*name).clone()))
+                .cloned(),
+        );
+    }
+}
+
+/// Collects the names of the schemas that a value refers to.
+fn collect_names(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref") {
+                names.extend(reference.rsplit('/').next().map(str::to_owned));
+            }
+            members.values().for_each(|part| collect_names(part, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_names(item, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn strip_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            if members.remove("nullable").is_some()
+                && let Some(Value::Array(words)) = members.get_mut("enum")
+            {
+                words.retain(|word| !word.is_null());
+            }
+            if members.get("example") == Some(&Value::Null) {
+                members.remove("example");
+            }
+            let parts = members.iter_mut().filter(|(name, _)| *name != "example");
+            parts.for_each(|(_, part)| strip_nulls(part));
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// Adds the examples and closes every object of a request body. Public operations are not
 /// changed.
 pub(super) fn complete(document: &mut Value) {

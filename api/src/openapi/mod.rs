@@ -3,8 +3,12 @@
 //! cannot read.
 
 mod bodies;
+mod component;
+mod enums;
 mod errors;
 mod responses;
+pub(crate) mod served;
+pub(crate) mod text;
 mod values;
 mod webhooks;
 
@@ -129,6 +133,8 @@ pub(crate) fn service(context: &Arc<Context>) -> ApiService {
 pub(crate) fn document(service: &ApiService) -> Value {
     let mut document: Value =
         serde_json::from_str(&service.spec()).expect("poem-openapi writes valid JSON");
+    document["openapi"] = json!("3.0.3");
+    document["info"]["contact"] = json!({ "name": "Waypost" });
     document["servers"] = json!([{ "url": "/" }]);
     simplify(&mut document);
     for operation in operations(&mut document) {
@@ -140,7 +146,31 @@ pub(crate) fn document(service: &ApiService) -> Value {
     bodies::complete(&mut document);
     errors::complete(&mut document);
     webhooks::complete(&mut document);
+    bodies::remove_idle_nulls(&mut document);
+    enums::complete(&mut document);
+    component::name_schemas(&mut document);
+    component::rename_schemas(&mut document);
+    component::type_nullable(&mut document);
+    component::extend_schemas(&mut document);
+    component::share_responses(&mut document);
+    component::mark_operations(&mut document);
+    component::share_parameters(&mut document);
+    component::remove_unused(&mut document);
+    order_tags(&mut document);
     document
+}
+
+/// Brings the tags into the order in which the operations use them.
+fn order_tags(document: &mut Value) {
+    let mut order = Vec::new();
+    for operation in operations(document) {
+        let tag = operation["tags"][0].clone();
+        if !order.contains(&tag) {
+            order.push(tag);
+        }
+    }
+    let tags = document["tags"].as_array_mut().expect("there are tags");
+    tags.sort_by_key(|tag| order.iter().position(|name| *name == tag["name"]));
 }
 
 fn operations(document: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> {
@@ -185,17 +215,71 @@ fn simplify(value: &mut Value) {
     }
 }
 
-/// An HTML page that shows the document. The viewer is part of the binary, so the page
-/// loads nothing else.
-pub(crate) fn page(document: &str) -> String {
+/// What the page may load: nothing but the API that serves it.
+pub(crate) const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
+    style-src 'unsafe-inline'; img-src 'self' data: blob:; font-src data:; connect-src 'self'; \
+    worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Options of the viewer: no fonts from another host, and no button that sends the document
+/// to one.
+const VIEWER_OPTIONS: &str = r#"{"withDefaultFonts":false,"hideClientButton":true,"authentication":{"preferredSecurityScheme":"ApiKey"},"metaData":{"title":"Waypost API"}}"#;
+
+/// How to send a first message.
+const GETTING_STARTED: &str = include_str!("getting_started.md");
+
+/// The guide that the page shows before the operations.
+const GUIDE: &str = include_str!("../../../docs/api.md");
+
+/// An HTML page that shows the guide and the document. The viewer is part of the binary, so
+/// the page loads nothing else.
+pub(crate) fn page(document: &Value) -> String {
+    let mut document = document.clone();
+    document["info"]["description"] = json!(format!("{GETTING_STARTED}\n{}", guide()));
+    // The name that the viewer knows.
+    document["webhooks"] = document["x-webhooks"].take();
     // The page of poem-openapi holds the document of its service. This service has no
     // operations; its document makes room for the completed one.
     let viewer = OpenApiService::new((), "", "");
     // "</" could end the script element that contains the document.
-    let document = document.replace("</", "<\\/");
+    let document = document.to_string().replace("</", "<\\/");
+    let options = VIEWER_OPTIONS.replace('"', "&quot;");
     viewer
-        .swagger_ui_html()
+        .scalar_html()
         .replacen(&viewer.spec(), &document, 1)
+        .replacen(
+            "id=\"api-reference\"",
+            &format!("id=\"api-reference\" data-configuration=\"{options}\""),
+            1,
+        )
+        .replacen("<title>Scalar</title>", "<title>Waypost API</title>", 1)
+}
+
+/// The guide without its title, its list of sections, and the links to other files.
+fn guide() -> String {
+    let sections = GUIDE
+        .split_once("\n## ")
+        .map_or(GUIDE, |(_, sections)| sections);
+    let mut guide = String::from("## ");
+    let mut rest = sections;
+    while let Some((before, link)) = rest.split_once("](") {
+        let (target, after) = link.split_once(')').unwrap_or((link, ""));
+        let is_kept = target.starts_with('#') || target.starts_with("http");
+        match before.rfind('[') {
+            Some(begin) if !is_kept => {
+                guide.push_str(&before[..begin]);
+                guide.push_str(&before[begin + 1..]);
+            }
+            _ => {
+                guide.push_str(before);
+                guide.push_str("](");
+                guide.push_str(target);
+                guide.push(')');
+            }
+        }
+        rest = after;
+    }
+    guide.push_str(rest);
+    guide
 }
 
 #[cfg(test)]
@@ -221,11 +305,17 @@ mod tests {
 
     #[test]
     fn the_page_holds_the_document_once_and_no_other() {
-        let page = page(r#"{"info":"</script>"}"#);
-        assert_eq!(
-            page.matches(r#"let spec = {"info":"<\/script>"};"#).count(),
-            1
-        );
-        assert!(!page.contains("\"openapi\": \"3"));
+        let page = page(&json!({ "openapi": "3", "info": { "title": "</script>" } }));
+        assert_eq!(page.matches(r#""title":"<\/script>""#).count(), 1);
+        assert_eq!(page.matches("\"openapi\":").count(), 1);
+        assert!(page.contains("data-configuration="));
+    }
+
+    #[test]
+    fn the_guide_has_no_links_to_files() {
+        let guide = guide();
+        assert!(guide.starts_with("## Authentication\n"));
+        assert!(guide.contains("](#the-whole-message)"));
+        assert!(!guide.contains(".md"), "{guide}");
     }
 }

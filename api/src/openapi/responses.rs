@@ -137,13 +137,8 @@ fn domain_refused(reason: &str) -> Failure {
     refusal.into()
 }
 
-/// The example that a table has for an operation.
-pub(super) fn find(
-    table: &[OperationFailure],
-    operation: &Map<String, Value>,
-) -> Option<fn() -> Failure> {
-    let row = table.iter().find(|(known, _)| *known == id(operation));
-    row.map(|(_, example)| *example)
+fn lists(table: &[OperationFailure], operation: &Map<String, Value>) -> bool {
+    table.iter().any(|(known, _)| *known == id(operation))
 }
 
 /// A response header in the document.
@@ -188,7 +183,9 @@ const HEADERS: [Header; 5] = [
     },
 ];
 
-/// Removes the responses that an operation cannot return, and adds the response headers.
+/// Removes the responses that an operation cannot return, and adds the response headers to
+/// errors. Successful responses have the same headers; the description of the document says
+/// so once.
 pub(super) fn complete(document: &mut Value) {
     for operation in operations(document) {
         // Public operations define their own responses.
@@ -206,8 +203,8 @@ fn remove_unwanted(operation: &mut Map<String, Value>) {
     let has_path = parameters(operation).any(|parameter| parameter["in"] == "path");
     let has_key = parameters(operation).any(|parameter| parameter["name"] == KEY);
     let has_body = operation.contains_key("requestBody");
-    let conflicts = has_key || find(&CONFLICTS, operation).is_some();
-    let is_unprocessable = find(&UNPROCESSABLE, operation).is_some();
+    let conflicts = has_key || lists(&CONFLICTS, operation);
+    let is_unprocessable = lists(&UNPROCESSABLE, operation);
     let responses = operation["responses"].as_object_mut();
     let responses = responses.expect("an operation has responses");
     responses.retain(|status, _| match status.as_str() {
@@ -223,7 +220,8 @@ fn add_headers(operation: &mut Map<String, Value>) {
     let responses = operation
         .get_mut("responses")
         .and_then(Value::as_object_mut);
-    for (status, response) in responses.into_iter().flatten() {
+    let errors = responses.into_iter().flatten();
+    for (status, response) in errors.filter(|(status, _)| status.starts_with(['4', '5'])) {
         for Header { name, statuses, .. } in HEADERS {
             if statuses.is_empty() || statuses.contains(&status.as_str()) {
                 let reference = format!("#/components/headers/{name}");

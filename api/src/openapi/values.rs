@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::auth::Permission;
 use waypost_core::event::EventType;
 use waypost_core::message::status::MessageStatus;
+use waypost_core::metrics::{Granularity, GroupBy};
 use waypost_core::organization::UnverifiedDomains;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::suppression::SuppressionSource;
@@ -12,6 +13,7 @@ use waypost_core::template::TemplateType;
 use waypost_core::webhook::event_type::WebhookEventType;
 use waypost_core::webhook::status::DeliveryStatus;
 
+use super::enums::ERROR_CODES;
 use super::{id, operations};
 
 /// The additions to fields: `example` in most cases.
@@ -38,9 +40,19 @@ pub(super) fn complete(document: &mut Value) {
             supplement(innermost(target), additions);
         }
     };
+    // A parameter has its description beside its schema.
+    let add_described = |schema: &str, field: &str, target: &mut Value| {
+        add(schema, field, target);
+        if let Some(text) = additions
+            .get(field)
+            .and_then(|field| field.get("description"))
+        {
+            describe(target, text);
+        }
+    };
     let schemas = document["components"]["schemas"].as_object_mut();
     for (name, schema) in schemas.into_iter().flatten() {
-        for_each_field(name, schema, &add);
+        for_each_field(name, schema, &add_described);
     }
     for operation in operations(document) {
         let id = id(operation).to_owned();
@@ -97,7 +109,15 @@ fn replace(schema: &mut Value, additions: &Value) {
     }
 }
 
-/// Adds what the schema lacks. A reference is complete by itself.
+/// Describes a list or value that has no description.
+fn describe(schema: &mut Value, text: &Value) {
+    if schema.get("description").is_none() && schema.get("$ref").is_none() {
+        schema["description"] = text.clone();
+    }
+}
+
+/// Adds what the schema lacks, except the description, which is that of the whole list. A
+/// reference is complete by itself.
 fn supplement(schema: &mut Value, additions: &Value) {
     let Some(schema) = schema.as_object_mut() else {
         return;
@@ -105,7 +125,8 @@ fn supplement(schema: &mut Value, additions: &Value) {
     if schema.contains_key("$ref") || schema.contains_key("allOf") {
         return;
     }
-    for (name, value) in additions.as_object().into_iter().flatten() {
+    let additions = additions.as_object().into_iter().flatten();
+    for (name, value) in additions.filter(|(name, _)| *name != "description") {
         schema.entry(name.clone()).or_insert_with(|| value.clone());
     }
 }
@@ -133,11 +154,17 @@ fn words() -> Map<String, Value> {
         "RoutingRule.onUnknown": ["wait", "resend", "fail"],
         "WebhookDelivery.eventType": WebhookEventType::ALL.map(WebhookEventType::as_str),
         "WebhookDelivery.status": DeliveryStatus::ALL.map(DeliveryStatus::as_str),
+        "Error.code": ERROR_CODES,
+        "Error.details.requiredPermission": Permission::ALL.map(Permission::as_str),
+        "HistoryEvent.bounceType": ["hard", "soft", "block"],
+        "CancelledMessage.status": statuses,
+        "BreakdownQuery.groupBy": GroupBy::ALL.map(GroupBy::as_str),
+        "SeriesQuery.granularity": Granularity::ALL.map(Granularity::as_str),
         "AuditActor.type": ["api_key", "recipient", "system"],
         "Template.type": template_types,
         "TemplateDetail.type": template_types,
         "TemplateUse.type": template_types,
-        "TemplatePart.type": ["LAYOUT", "PARTIAL"],
+        "TemplatePart.type": template_types,
     }));
     words.expect("the words are an object")
 }

@@ -4,7 +4,6 @@
 //! code that builds real bodies.
 
 use serde_json::{Map, Value, json};
-use waypost_core::provider::domain::DomainState;
 use waypost_core::provider::event::BounceType;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::suppression::SuppressionSource;
@@ -21,9 +20,17 @@ pub(super) fn complete(document: &mut Value) {
     for event_type in types {
         schemas[schema_name(event_type)] = variant(event_type);
     }
+    for data in EventData::ALL {
+        schemas[data.name()] = data.schema();
+    }
     let references: Map<String, Value> = types
         .iter()
-        .map(|event_type| (event_type.to_string(), json!(reference(*event_type))))
+        .map(|event_type| {
+            (
+                event_type.to_string(),
+                json!(schema_reference(&schema_name(*event_type))),
+            )
+        })
         .collect();
     let variants = references.values();
     schemas["WebhookEvent"] = json!({
@@ -51,8 +58,8 @@ fn schema_name(event_type: WebhookEventType) -> String {
     format!("{}Event", capitalized.collect::<String>())
 }
 
-fn reference(event_type: WebhookEventType) -> String {
-    format!("#/components/schemas/{}", schema_name(event_type))
+fn schema_reference(name: &str) -> String {
+    format!("#/components/schemas/{name}")
 }
 
 fn body(event_type: WebhookEventType) -> Value {
@@ -61,27 +68,25 @@ fn body(event_type: WebhookEventType) -> Value {
 
 /// The schema of an event of one type.
 fn variant(event_type: WebhookEventType) -> Value {
-    let (required, optional) = fields(event_type);
-    let mut properties = Map::new();
-    for name in required.iter().chain(&optional) {
-        properties.insert((*name).to_owned(), field(name, event_type));
-    }
     json!({
         "type": "object",
-        "title": schema_name(event_type),
         "description": summary(event_type),
         "required": [TYPE, "timestamp", "data"],
         "properties": {
-            TYPE: { "type": "string", "enum": [event_type.as_str()], "example": event_type.as_str() },
+            TYPE: {
+                "type": "string",
+                "description": "The type of the event.",
+                "enum": [event_type.as_str()],
+                "example": event_type.as_str(),
+            },
             "timestamp": {
                 "type": "string",
                 "format": "date-time",
                 "description": "When the event occurred.",
                 "example": "2026-11-20T12:00:00.000Z",
             },
-            "data": { "type": "object", "required": required, "properties": properties },
+            "data": { "$ref": schema_reference(EventData::of(event_type).name()) },
         },
-        "example": body(event_type),
     })
 }
 
@@ -114,90 +119,204 @@ fn summary(event_type: WebhookEventType) -> &'static str {
     }
 }
 
-/// The fields of `data`: those that are always present, and the others.
-fn fields(event_type: WebhookEventType) -> (Vec<&'static str>, Vec<&'static str>) {
-    let message = |further: &[&'static str]| {
-        let required = vec![
-            "messageId",
-            "eventType",
-            "recipient",
-            "from",
-            "subject",
-            "eventId",
-            "tags",
-        ];
-        let optional = [&["test", "metadata", "providerType"], further].concat();
-        (required, optional)
-    };
-    let organization = |required: &[&'static str], optional: &[&'static str]| {
-        let required = [&["eventType", "eventId"], required].concat();
-        (required, [optional, &["metadata"]].concat())
-    };
-    let account = [
-        "providerAccountId",
-        "providerType",
-        "displayName",
-        "cause",
-        "failingSince",
-    ];
-    match event_type {
-        WebhookEventType::Queued => message(&[]),
-        WebhookEventType::Sent
-        | WebhookEventType::Delivered
-        | WebhookEventType::Complained
-        | WebhookEventType::Unsubscribed
-        | WebhookEventType::Deferred => message(&["reason", "attemptId", "providerMessageId"]),
-        WebhookEventType::Opened => message(&["reason", "isBot", "attemptId", "providerMessageId"]),
-        WebhookEventType::Clicked => {
-            message(&["reason", "url", "isBot", "attemptId", "providerMessageId"])
-        }
-        WebhookEventType::Bounced | WebhookEventType::Dropped => {
-            message(&["bounceType", "reason", "attemptId", "providerMessageId"])
-        }
-        WebhookEventType::SuppressionCreated | WebhookEventType::SuppressionRemoved => {
-            let suppression = ["suppressionId", "emailHash", "unsubscribeGroupId", "source"];
-            organization(&suppression, &[])
-        }
-        WebhookEventType::DomainVerified | WebhookEventType::DomainBroken => {
-            organization(&["domainId", "domain", "providerAccountId", "state"], &[])
-        }
-        WebhookEventType::ProviderFailing => organization(&account, &["reason"]),
-        WebhookEventType::ProviderRecovered => organization(&account, &[]),
-        WebhookEventType::WebhookEndpointDisabled => {
-            organization(&["webhookEndpointId", "reason", "failingSince"], &[])
-        }
-    }
+/// What the `data` of an event holds.
+#[derive(Debug, Clone, Copy)]
+enum EventData {
+    Message,
+    Delivery,
+    Open,
+    Click,
+    Bounce,
+    Suppression,
+    Domain,
+    ProviderFailure,
+    EndpointDisabled,
 }
 
-/// The schema of a field of `data`.
-fn field(name: &str, event_type: WebhookEventType) -> Value {
-    match name {
-        "eventType" => {
-            json!({ "type": "string", "enum": [event_type.as_str()], "example": event_type.as_str() })
+impl EventData {
+    const ALL: [Self; 9] = [
+        Self::Message,
+        Self::Delivery,
+        Self::Open,
+        Self::Click,
+        Self::Bounce,
+        Self::Suppression,
+        Self::Domain,
+        Self::ProviderFailure,
+        Self::EndpointDisabled,
+    ];
+
+    fn of(event_type: WebhookEventType) -> Self {
+        match event_type {
+            WebhookEventType::Queued => Self::Message,
+            WebhookEventType::Sent
+            | WebhookEventType::Delivered
+            | WebhookEventType::Complained
+            | WebhookEventType::Unsubscribed
+            | WebhookEventType::Deferred => Self::Delivery,
+            WebhookEventType::Opened => Self::Open,
+            WebhookEventType::Clicked => Self::Click,
+            WebhookEventType::Bounced | WebhookEventType::Dropped => Self::Bounce,
+            WebhookEventType::SuppressionCreated | WebhookEventType::SuppressionRemoved => {
+                Self::Suppression
+            }
+            WebhookEventType::DomainVerified | WebhookEventType::DomainBroken => Self::Domain,
+            WebhookEventType::ProviderFailing | WebhookEventType::ProviderRecovered => {
+                Self::ProviderFailure
+            }
+            WebhookEventType::WebhookEndpointDisabled => Self::EndpointDisabled,
         }
-        "metadata" if !event_type.is_of_message() => json!({
-            "type": "object",
-            "additionalProperties": true,
-            "description": "Only in a test event: `{\"test\": true}`.",
-            "example": { "test": true },
-        }),
-        "state" if event_type == WebhookEventType::DomainVerified => words(
-            &[DomainState::Verified.as_str()],
-            "The state of the domain.",
-        ),
-        "reason" if event_type == WebhookEventType::WebhookEndpointDisabled => words(
-            &["GONE", "FAILING"],
-            "`GONE`: the endpoint answered 410. `FAILING`: all calls failed for five days.",
-        ),
-        "failingSince" if event_type == WebhookEventType::WebhookEndpointDisabled => json!({
-            "type": "string",
-            "format": "date-time",
-            "nullable": true,
-            "description": "Since when all calls failed; null if none had failed before.",
-            "example": "2026-11-15T12:00:00.000Z",
-        }),
-        _ if event_type.is_of_message() => message_field(name),
-        _ => organization_field(name),
+    }
+
+    /// The name of the schema.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Message => "MessageEventData",
+            Self::Delivery => "DeliveryEventData",
+            Self::Open => "OpenedEventData",
+            Self::Click => "ClickedEventData",
+            Self::Bounce => "BouncedEventData",
+            Self::Suppression => "SuppressionEventData",
+            Self::Domain => "DomainEventData",
+            Self::ProviderFailure => "ProviderFailureEventData",
+            Self::EndpointDisabled => "WebhookEndpointDisabledEventData",
+        }
+    }
+
+    fn description(self) -> &'static str {
+        match self {
+            Self::Message => "The message and the recipient of an event.",
+            Self::Delivery => "The message of an event, and the call to the provider.",
+            Self::Open => "The message that was opened.",
+            Self::Click => "The message, and the link that was followed.",
+            Self::Bounce => "The message that an address did not get, and why.",
+            Self::Suppression => "The suppression of an event.",
+            Self::Domain => "The sender domain of an event.",
+            Self::ProviderFailure => "The provider account of an event, and its failure.",
+            Self::EndpointDisabled => "The webhook endpoint that is inactive now.",
+        }
+    }
+
+    /// What this has further fields than.
+    fn base(self) -> Option<Self> {
+        match self {
+            Self::Delivery => Some(Self::Message),
+            Self::Open | Self::Click | Self::Bounce => Some(Self::Delivery),
+            Self::Message
+            | Self::Suppression
+            | Self::Domain
+            | Self::ProviderFailure
+            | Self::EndpointDisabled => None,
+        }
+    }
+
+    /// The own fields that are always present.
+    fn required(self) -> &'static [&'static str] {
+        match self {
+            Self::Message => &[
+                "messageId",
+                "eventType",
+                "recipient",
+                "from",
+                "subject",
+                "eventId",
+                "tags",
+            ],
+            Self::Delivery | Self::Open | Self::Click | Self::Bounce => &[],
+            Self::Suppression => &[
+                "eventType",
+                "eventId",
+                "suppressionId",
+                "emailHash",
+                "unsubscribeGroupId",
+                "source",
+            ],
+            Self::Domain => &[
+                "eventType",
+                "eventId",
+                "domainId",
+                "domain",
+                "providerAccountId",
+                "state",
+            ],
+            Self::ProviderFailure => &[
+                "eventType",
+                "eventId",
+                "providerAccountId",
+                "providerType",
+                "displayName",
+                "cause",
+                "failingSince",
+            ],
+            Self::EndpointDisabled => &[
+                "eventType",
+                "eventId",
+                "webhookEndpointId",
+                "reason",
+                "failingSince",
+            ],
+        }
+    }
+
+    /// The own fields that may be absent.
+    fn optional(self) -> &'static [&'static str] {
+        match self {
+            Self::Message => &["test", "metadata", "providerType"],
+            Self::Delivery => &["reason", "attemptId", "providerMessageId"],
+            Self::Open => &["isBot"],
+            Self::Click => &["url", "isBot"],
+            Self::Bounce => &["bounceType"],
+            Self::Suppression | Self::Domain | Self::EndpointDisabled => &["metadata"],
+            Self::ProviderFailure => &["reason", "metadata"],
+        }
+    }
+
+    fn is_of_message(self) -> bool {
+        matches!(self, Self::Message) || self.base().is_some()
+    }
+
+    fn schema(self) -> Value {
+        let names = self.required().iter().chain(self.optional());
+        let properties: Map<String, Value> = names
+            .map(|name| ((*name).to_owned(), self.field(name)))
+            .collect();
+        let mut own = json!({ "type": "object", "properties": properties });
+        if !self.required().is_empty() {
+            own["required"] = json!(self.required());
+        }
+        match self.base() {
+            None => {
+                own["description"] = json!(self.description());
+                own
+            }
+            Some(base) => json!({
+                "description": self.description(),
+                "allOf": [{ "$ref": schema_reference(base.name()) }, own],
+            }),
+        }
+    }
+
+    fn field(self, name: &str) -> Value {
+        match name {
+            "metadata" if !self.is_of_message() => json!({
+                "type": "object",
+                "additionalProperties": true,
+                "description": "Only in a test event: `{\"test\": true}`.",
+                "example": { "test": true },
+            }),
+            "reason" if matches!(self, Self::EndpointDisabled) => {
+                words(&["GONE", "FAILING"], "Why the endpoint was deactivated.")
+            }
+            "failingSince" if matches!(self, Self::EndpointDisabled) => json!({
+                "type": "string",
+                "format": "date-time",
+                "nullable": true,
+                "description": "Since when all calls failed; null if none had failed before.",
+                "example": "2026-11-15T12:00:00.000Z",
+            }),
+            _ if self.is_of_message() => message_field(name),
+            _ => organization_field(name),
+        }
     }
 }
 
@@ -268,16 +387,14 @@ fn organization_field(name: &str) -> Value {
         "domainId" => id("01a1fbfa-b12e-763c-a29e-ce02006ba545", "The domain."),
         "domain" => text("example.com", "The name of the domain."),
         "state" => words(
-            &[DomainState::Unverified, DomainState::Unknown].map(DomainState::as_str),
+            &["verified", "unverified", "unknown"],
             "The state of the domain; `unknown` if the credentials do not show it.",
         ),
         "providerAccountId" => id("01a1fbfa-b12e-763c-a29e-ce02006ba544", "The account."),
         "displayName" => text("Main account", "The name of the account."),
         "cause" => words(
             &["ACCOUNT_UNUSABLE", "CALLS_FAILED", "INVALID_CREDENTIALS"],
-            "`ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many \
-             calls failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider \
-             refuses the credentials. An account may fail for several causes; each ends by itself.",
+            "Why the account fails.",
         ),
         "reason" => text(
             "access forbidden",
@@ -302,6 +419,10 @@ fn common_field(name: &str) -> Value {
         "eventId" => id(
             "01a1fbfa-b12e-763c-a29e-ce02006ba556",
             "The event. It is the same for every endpoint.",
+        ),
+        "eventType" => words(
+            &WebhookEventType::ALL.map(WebhookEventType::as_str),
+            "The type of the event, as in `event`.",
         ),
         "providerType" => words(
             &ProviderType::ALL.map(ProviderType::as_str),
@@ -335,6 +456,8 @@ fn post(examples: &Map<String, Value>) -> Value {
         })
     };
     json!({
+        "operationId": "receive_event",
+        "security": [],
         "summary": "An event",
         "description": "Waypost posts each event to the active webhook endpoints that subscribed to its type. A delivery may \
                         be repeated, and deliveries come in any order. Verify the signature before you read the body.",
@@ -376,15 +499,19 @@ mod tests {
     #[test]
     fn every_example_has_the_fields_of_its_variant_and_no_others() {
         for event_type in WebhookEventType::ALL {
-            let (required, optional) = fields(event_type);
+            let data = EventData::of(event_type);
+            let parents = std::iter::successors(Some(data), |data| data.base());
+            let parents: Vec<EventData> = parents.collect();
+            let required = parents.iter().flat_map(|data| data.required());
+            let optional = parents.iter().flat_map(|data| data.optional());
             let example = body(event_type);
-            let data = example["data"].as_object().unwrap();
-            for name in &required {
-                assert!(data.contains_key(*name), "{event_type}.{name}");
+            let example = example["data"].as_object().unwrap();
+            for name in required.clone() {
+                assert!(example.contains_key(*name), "{event_type}.{name}");
             }
-            for name in data.keys() {
-                let is_known = required.iter().chain(&optional).any(|known| known == name);
-                assert!(is_known, "{event_type}.{name}");
+            for name in example.keys() {
+                let mut known = required.clone().chain(optional.clone());
+                assert!(known.any(|known| known == name), "{event_type}.{name}");
             }
         }
     }

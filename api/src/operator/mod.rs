@@ -119,7 +119,7 @@ pub async fn run(arguments: ApiArguments) -> Result<(), CommandError> {
         Command::Config { format } => print_config(format),
         Command::Serve => serve().await,
         Command::Openapi => {
-            println!("{:#}", crate::document()?);
+            print!("{}", crate::document_text()?);
             Ok(())
         }
         Command::Migrate => {

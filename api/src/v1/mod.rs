@@ -40,12 +40,15 @@ pub(crate) enum Section {
     /// Connected accounts at email providers, their domains and event webhooks.
     Providers,
     /// Rules that select the provider account of a message.
+    #[oai(rename = "Routing rules")]
     RoutingRules,
     /// API keys, their permissions and their rotation.
+    #[oai(rename = "API keys")]
     ApiKeys,
     /// The settings of the organization.
     Settings,
     /// The record of all changes: who changed what, and when.
+    #[oai(rename = "Audit log")]
     AuditLog,
     /// Reusable message bodies with variables, and their versions.
     Templates,

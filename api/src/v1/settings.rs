@@ -121,6 +121,7 @@ const OTHER_PER_SECOND: &str = "otherPerSecond";
 impl Field for WantedRateLimits {
     fn schema() -> MetaSchemaRef {
         fields::schema("object", |object| {
+            object.title = Some("UpdateRateLimits".to_owned());
             object.properties = vec![
                 (SEND_PER_SECOND, PerSecond::schema()),
                 (OTHER_PER_SECOND, PerSecond::schema()),

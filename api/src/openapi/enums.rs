@@ -1,0 +1,132 @@
+//! The named enumerations of the document. Wherever a schema lists the values of one of
+//! them, it becomes a reference to the enumeration. They are open: a later version may add
+//! values, and clients must accept values that they do not know.
+
+use serde_json::{Map, Value, json};
+use waypost_core::acceptance::draft::DeliveryMode;
+use waypost_core::auth::Permission;
+use waypost_core::event::EventType;
+use waypost_core::message::SimulatedOutcome;
+use waypost_core::message::status::MessageStatus;
+use waypost_core::metrics::{Granularity, GroupBy};
+use waypost_core::organization::UnverifiedDomains;
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::routing::rule::{OnUnknown, TagMatch};
+use waypost_core::suppression::SuppressionSource;
+use waypost_core::template::TemplateType;
+use waypost_core::webhook::event_type::WebhookEventType;
+use waypost_core::webhook::status::DeliveryStatus;
+
+use super::component;
+
+/// The values of `code` in an error.
+pub(super) const ERROR_CODES: [&str; 12] = [
+    "VALIDATION_ERROR",
+    "AUTHENTICATION_ERROR",
+    "FORBIDDEN",
+    "NOT_FOUND",
+    "METHOD_NOT_ALLOWED",
+    "CONFLICT",
+    "PAYLOAD_TOO_LARGE",
+    "UNSUPPORTED_MEDIA_TYPE",
+    "PROVIDER_INVALID_CREDENTIALS",
+    "RATE_LIMIT_EXCEEDED",
+    "SERVICE_UNAVAILABLE",
+    "INTERNAL_ERROR",
+];
+
+/// A set of values that has a name.
+struct Enumeration {
+    name: &'static str,
+    description: &'static str,
+    values: Vec<&'static str>,
+}
+
+macro_rules! enumerations {
+    ($($name:ident: $values:expr, $description:literal;)+) => {
+        vec![$(Enumeration {
+            name: stringify!($name),
+            description: $description,
+            values: $values.to_vec(),
+        }),+]
+    };
+}
+
+fn enumerations() -> Vec<Enumeration> {
+    enumerations! {
+        AuditActorType: ["api_key", "recipient", "system"], "Who made a change: a client with an API key, a recipient by a link in a message, or Waypost itself.";
+        BounceType: ["hard", "soft", "block"], "Why an address did not get a message: it does not exist, it could not be delivered to for now, or the receiving server blocked the message.";
+        DeliveryMode: DeliveryMode::ALL.map(DeliveryMode::as_str), "Whether each recipient gets a mail of their own (`private`), or all get one mail and see each other (`shared`).";
+        DnsRecordPurpose: ["DKIM", "SPF", "RETURN_PATH", "TRACKING", "DMARC", "OWNERSHIP"], "What a DNS record is for.";
+        DnsRecordStatus: ["pending", "verified", "failed"], "Whether the provider found the DNS record.";
+        DnsRecordType: ["TXT", "CNAME", "MX"], "The type of a DNS record.";
+        DomainState: ["verified", "unverified", "unknown"], "Whether the provider verified the domain; `unknown` if the credentials do not show it.";
+        ErrorCode: ERROR_CODES, "The kind of an error, for programs.";
+        EventType: EventType::ALL.map(EventType::as_str), "What happened to a message.";
+        MessageStatus: MessageStatus::ALL.map(MessageStatus::as_str), "How far a message, or its copy to one recipient, is.";
+        MetricsGranularity: Granularity::ALL.map(Granularity::as_str), "The length of the buckets of a series.";
+        MetricsGroupBy: GroupBy::ALL.map(GroupBy::as_str), "By what the counts are grouped.";
+        OnUnknown: OnUnknown::ALL.iter().map(|policy| policy.as_str()).collect::<Vec<_>>(), "What is done with a message if the provider's answer was lost, so that nobody knows whether it was accepted.";
+        Permission: Permission::ALL.map(Permission::as_str), "What an API key may do.";
+        ProviderFailureCause: ["ACCOUNT_UNUSABLE", "CALLS_FAILED", "INVALID_CREDENTIALS"], "`ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the credentials. An account may fail for several causes; each ends by itself.";
+        ProviderType: ProviderType::ALL.map(ProviderType::as_str), "An email provider.";
+        RecipientKind: ["TO", "CC", "BCC"], "In which field a message names the recipient.";
+        SendAttemptOutcome: ["ACCEPTED", "REJECTED", "THROTTLED", "UNAVAILABLE", "UNKNOWN", "PENDING"], "How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost.";
+        SendStatus: ["queued", "suppressed"], "Whether a message is queued, or not sent because all its recipients are suppressed.";
+        SuppressionSource: SuppressionSource::ALL.map(SuppressionSource::as_str), "Why an address is suppressed.";
+        TagMatch: TagMatch::ALL.iter().map(|rule| rule.as_str()).collect::<Vec<_>>(), "Whether a message needs any of a rule's tags, or all of them.";
+        TemplateType: TemplateType::ALL.map(TemplateType::as_str), "A `TEMPLATE` makes messages; a `LAYOUT` or a `PARTIAL` is a part of templates.";
+        TestOutcome: SimulatedOutcome::ALL.map(SimulatedOutcome::as_str), "What happens to a test message.";
+        UnverifiedDomains: UnverifiedDomains::ALL.map(UnverifiedDomains::as_str), "What is done with a message whose sender has a domain that no provider account has verified.";
+        WebhookDeliveryStatus: DeliveryStatus::ALL.map(DeliveryStatus::as_str), "How far the delivery of an event to an endpoint is.";
+        WebhookDisabledReason: ["GONE", "FAILING"], "`GONE`: the endpoint answered 410. `FAILING`: all calls failed for five days.";
+        WebhookEventType: WebhookEventType::ALL.map(WebhookEventType::as_str), "What a webhook reports.";
+    }
+}
+
+/// Replaces listed values by references to the enumerations, and adds those that are used.
+pub(super) fn complete(document: &mut Value) {
+    let enumerations = enumerations();
+    let mut used = Map::new();
+    for part in ["paths", "components", "x-webhooks"] {
+        refer(&mut document[part], &enumerations, &mut used);
+    }
+    let schemas = document["components"]["schemas"].as_object_mut();
+    schemas.expect("there are schemas").extend(used);
+}
+
+fn refer(value: &mut Value, enumerations: &[Enumeration], used: &mut Map<String, Value>) {
+    if let Some(enumeration) = find(value, enumerations) {
+        let name = enumeration.name;
+        component::refer(value, name);
+        used.entry(name).or_insert_with(|| {
+            json!({
+                "type": "string",
+                "description": enumeration.description,
+                "enum": enumeration.values,
+                "x-ms-enum": { "name": name, "modelAsString": true },
+                "example": enumeration.values[0],
+            })
+        });
+        return;
+    }
+    match value {
+        Value::Object(fields) => fields
+            .iter_mut()
+            .filter(|(name, _)| !["example", "examples"].contains(&name.as_str()))
+            .for_each(|(_, field)| refer(field, enumerations, used)),
+        Value::Array(items) => {
+            items
+                .iter_mut()
+                .for_each(|item| refer(item, enumerations, used));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The enumeration that has the values of a schema.
+fn find<'a>(schema: &Value, enumerations: &'a [Enumeration]) -> Option<&'a Enumeration> {
+    let listed = schema.get("enum")?.as_array()?;
+    let listed: Vec<&str> = listed.iter().filter_map(Value::as_str).collect();
+    enumerations.iter().find(|one| one.values == listed)
+}

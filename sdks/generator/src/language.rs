@@ -1,0 +1,30 @@
+//! What a language decides that a template cannot: how it spells types and names, and how it writes comments. A further
+//! language is one implementation of [`Language`], and a directory of templates.
+
+use crate::model::Type;
+
+/// A target language.
+pub(crate) trait Language: Send + Sync {
+    /// The name of its directory, both in `templates/` and in `sdks/`.
+    fn directory(&self) -> &'static str;
+
+    /// Spells a type. `input` says that it stands in a request, where more kinds of values may be taken.
+    fn spell(&self, ty: &Type, input: bool) -> String;
+
+    /// Spells a type where the client is defined, which may have to say where the type comes from.
+    fn spell_in_client(&self, ty: &Type, input: bool) -> String {
+        self.spell(ty, input)
+    }
+
+    /// The name of a method, parameter or field of the client, from its words.
+    fn member(&self, words: &[String]) -> String;
+
+    /// The name of a class, from its words.
+    fn class(&self, words: &[String]) -> String;
+
+    /// The name of a field of an object, from its name in JSON.
+    fn field(&self, name: &str) -> String;
+
+    /// A documentation comment, each line indented; empty if there is no text.
+    fn comment(&self, text: &str, indent: usize) -> String;
+}

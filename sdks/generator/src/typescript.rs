@@ -1,0 +1,171 @@
+//! TypeScript.
+
+use crate::language::Language;
+use crate::model::Type;
+use crate::naming;
+
+const LINE_MAX: usize = 118;
+
+/// TypeScript spells types as the JSON has them: no conversion, so nothing that a newer service adds gets lost.
+pub(crate) struct TypeScript;
+
+impl Language for TypeScript {
+    fn directory(&self) -> &'static str {
+        "typescript"
+    }
+
+    fn spell(&self, ty: &Type, input: bool) -> String {
+        match ty {
+            Type::String => "string".to_owned(),
+            Type::DateTime if input => "string | Date".to_owned(),
+            Type::DateTime => "string".to_owned(),
+            Type::Integer | Type::Number => "number".to_owned(),
+            Type::Boolean => "boolean".to_owned(),
+            Type::Any => "unknown".to_owned(),
+            Type::Named(name) => name.clone(),
+            // So that a request takes a constant, too.
+            Type::List(item) if input => match self.spell(item, input) {
+                item if item.contains([' ', '|']) => format!("ReadonlyArray<{item}>"),
+                item => format!("readonly {item}[]"),
+            },
+            Type::List(item) => match self.spell(item, input) {
+                item if item.contains([' ', '|']) => format!("Array<{item}>"),
+                item => format!("{item}[]"),
+            },
+            Type::Map(value) => format!("Record<string, {}>", self.spell(value, input)),
+            Type::Literal(value) => value.to_string(),
+            Type::Union(variants) => {
+                let variants: Vec<String> = variants
+                    .iter()
+                    .map(|variant| self.spell(variant, input))
+                    .collect();
+                variants.join(" | ")
+            }
+            Type::Nullable(inner) => format!("{} | null", self.spell(inner, input)),
+        }
+    }
+
+    fn spell_in_client(&self, ty: &Type, input: bool) -> String {
+        // The client has a `Settings` of its own.
+        self.spell(&ty.renamed(&|name| format!("types.{name}")), input)
+    }
+
+    fn member(&self, words: &[String]) -> String {
+        naming::camel(words)
+    }
+
+    fn class(&self, words: &[String]) -> String {
+        naming::pascal(words)
+    }
+
+    fn field(&self, name: &str) -> String {
+        let plain = name
+            .chars()
+            .all(|character| character.is_ascii_alphanumeric() || character == '_');
+        if plain {
+            name.to_owned()
+        } else {
+            format!("\"{name}\"")
+        }
+    }
+
+    fn comment(&self, text: &str, indent: usize) -> String {
+        let text = text.trim().replace("*/", "*\\/");
+        let margin = " ".repeat(indent);
+        if text.is_empty() {
+            return String::new();
+        }
+        let lines = wrap(&text, LINE_MAX - indent - 3);
+        if let [only] = lines.as_slice()
+            && only.chars().count() + indent + 7 <= LINE_MAX
+        {
+            return format!("{margin}/** {only} */\n");
+        }
+        let lines: String = lines
+            .iter()
+            .map(|line| {
+                if line.is_empty() {
+                    format!("{margin} *\n")
+                } else {
+                    format!("{margin} * {line}\n")
+                }
+            })
+            .collect();
+        format!("{margin}/**\n{lines}{margin} */\n")
+    }
+}
+
+/// Fills the lines of each paragraph anew. Items of lists and tags begin a line.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut open = false;
+    for source in text.lines().map(str::trim) {
+        if source.is_empty() {
+            // One empty line between paragraphs, however many the text has.
+            if lines.last().is_some_and(|line| !line.is_empty()) {
+                lines.push(String::new());
+            }
+            open = false;
+            continue;
+        }
+        if source.starts_with(['-', '@', '|']) {
+            open = false;
+        }
+        for word in source.split_whitespace() {
+            match lines.last_mut() {
+                Some(line) if open && line.chars().count() + 1 + word.chars().count() <= width => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.push(word.to_owned()),
+            }
+            open = true;
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_spelled() {
+        let spell = |ty: Type| TypeScript.spell(&ty, false);
+        assert_eq!(
+            spell(Type::List(Box::new(Type::Named("Colour".to_owned())))),
+            "Colour[]"
+        );
+        assert_eq!(
+            spell(Type::List(Box::new(Type::Union(vec![
+                Type::String,
+                Type::Integer
+            ])))),
+            "Array<string | number>"
+        );
+        assert_eq!(
+            spell(Type::Nullable(Box::new(Type::Map(Box::new(Type::Any))))),
+            "Record<string, unknown> | null"
+        );
+        assert_eq!(spell(Type::Literal("A".into())), "\"A\"");
+        assert_eq!(TypeScript.spell(&Type::DateTime, true), "string | Date");
+        let list = Type::List(Box::new(Type::String));
+        assert_eq!(TypeScript.spell(&list, true), "readonly string[]");
+    }
+
+    #[test]
+    fn a_comment_cannot_end_early() {
+        assert_eq!(TypeScript.comment("a */ b", 2), "  /** a *\\/ b */\n");
+        assert_eq!(TypeScript.comment("", 2), "");
+        assert_eq!(
+            TypeScript.comment("a\nb\n\n\n- c\n- d", 0),
+            "/**\n * a b\n *\n * - c\n * - d\n */\n"
+        );
+    }
+
+    #[test]
+    fn a_field_that_is_no_identifier_is_quoted() {
+        assert_eq!(TypeScript.field("messageId"), "messageId");
+        assert_eq!(TypeScript.field("Retry-After"), "\"Retry-After\"");
+    }
+}

@@ -1,0 +1,63 @@
+// Written by sdks/generator from openapi/waypost.v1.json. Do not edit: `make generate` replaces this file.
+
+import { Http, type WaypostOptions } from "../runtime/http.js";
+import { webhooks } from "../runtime/webhooks.js";
+import * as resources from "./resources.js";
+import { VERSION } from "./version.js";
+
+/**
+ * A client of one Waypost, with one API key.
+ *
+ * ```ts
+ * const waypost = new Waypost(); // WAYPOST_API_KEY and WAYPOST_URL
+ * await waypost.messages.send({ from: "shop@example.com", to: "ada@example.org", subject: "Hello", text: "Hello, Ada" });
+ * ```
+ */
+export class Waypost {
+  /** Accepted messages, their recipients and their history. */
+  readonly messages: resources.Messages;
+  /** Counts and rates of sent, delivered, opened, clicked, bounced and reported messages. */
+  readonly metrics: resources.Metrics;
+  /** Connected accounts at email providers, their domains and event webhooks. */
+  readonly providers: resources.Providers;
+  /** Rules that select the provider account of a message. */
+  readonly routingRules: resources.RoutingRules;
+  /** API keys, their permissions and their rotation. */
+  readonly apiKeys: resources.ApiKeys;
+  /** The settings of the organization. */
+  readonly settings: resources.Settings;
+  /** The audit logs. */
+  readonly auditLogs: resources.AuditLogs;
+  /** Reusable message bodies with variables, and their versions. */
+  readonly templates: resources.Templates;
+  /** Kinds of messages that recipients can unsubscribe from. */
+  readonly unsubscribeGroups: resources.UnsubscribeGroups;
+  /** Addresses that receive no messages. */
+  readonly suppressions: resources.Suppressions;
+  /** Erase what is stored of a person. */
+  readonly erasures: resources.Erasures;
+  /** URLs that receive events, their deliveries and secrets. */
+  readonly webhookEndpoints: resources.WebhookEndpoints;
+  /** Verifies what Waypost posts to your webhook endpoints. It needs no API key: you can also import it by itself. */
+  readonly webhooks = webhooks;
+
+  /**
+   * @param apiKey The API key. The default is the environment variable `WAYPOST_API_KEY`.
+   * @param options Where Waypost is, and how to call it. The default of `baseUrl` is the environment variable `WAYPOST_URL`.
+   */
+  constructor(apiKey?: string, options: WaypostOptions = {}) {
+    const http = new Http(apiKey, options, VERSION);
+    this.messages = new resources.Messages(http);
+    this.metrics = new resources.Metrics(http);
+    this.providers = new resources.Providers(http);
+    this.routingRules = new resources.RoutingRules(http);
+    this.apiKeys = new resources.ApiKeys(http);
+    this.settings = new resources.Settings(http);
+    this.auditLogs = new resources.AuditLogs(http);
+    this.templates = new resources.Templates(http);
+    this.unsubscribeGroups = new resources.UnsubscribeGroups(http);
+    this.suppressions = new resources.Suppressions(http);
+    this.erasures = new resources.Erasures(http);
+    this.webhookEndpoints = new resources.WebhookEndpoints(http);
+  }
+}

@@ -1,0 +1,2881 @@
+// Written by sdks/generator from openapi/waypost.v1.json. Do not edit: `make generate` replaces this file.
+
+/** A value out of a list that may grow: a newer Waypost may send others, which pass through as they are. */
+type Open<T extends string> = T | (string & {});
+
+/** An API key. Its secret is returned only once, when the key is created or rotated. */
+export interface ApiKey {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The name. */
+  name: string;
+  /** The first characters of the secret, to tell keys apart. */
+  prefix: string;
+  /**
+   * Whether everything that the key sends is a test. The key of a test key begins with `wp_test_`, and that of
+   * another with `wp_live_`.
+   */
+  isTest: boolean;
+  /** What the key may do. */
+  permissions: Permission[];
+  /** The IP addresses and networks that the key can be used from; if the list is empty, from anywhere. */
+  allowedIps: string[];
+  /** When the key expires; null means never. */
+  expiresAt: string | null;
+  /** When the key was last used, to the minute. */
+  lastUsedAt: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** The id of the API key that created this key, or `system` if the operator created it. */
+  createdBy: string;
+  /** When the key was revoked; null if it was not. */
+  revokedAt: string | null;
+  /** When the secret that the last rotation replaced stops working, or stopped. */
+  oldSecretValidUntil: string | null;
+}
+
+/** An API key with its secret, which is returned only once. */
+export interface ApiKeyWithSecret {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The name. */
+  name: string;
+  /** The first characters of the secret, to tell keys apart. */
+  prefix: string;
+  /**
+   * Whether everything that the key sends is a test. The key of a test key begins with `wp_test_`, and that of
+   * another with `wp_live_`.
+   */
+  isTest: boolean;
+  /** What the key may do. */
+  permissions: Permission[];
+  /** The IP addresses and networks that the key can be used from; if the list is empty, from anywhere. */
+  allowedIps: string[];
+  /** When the key expires; null means never. */
+  expiresAt: string | null;
+  /** When the key was last used, to the minute. */
+  lastUsedAt: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** The id of the API key that created this key, or `system` if the operator created it. */
+  createdBy: string;
+  /** When the key was revoked; null if it was not. */
+  revokedAt: string | null;
+  /** When the secret that the last rotation replaced stops working, or stopped. */
+  oldSecretValidUntil: string | null;
+  /** The secret, for `Authorization: Bearer`. It cannot be retrieved again. */
+  key: string;
+}
+
+/** An attachment, without its content. */
+export interface AttachmentDetail {
+  /** The file name that the recipient sees. */
+  filename: string;
+  /** The media type. */
+  contentType: string;
+  /** The id by which the HTML body shows the file; null if it does not. */
+  contentId: string | null;
+  /** The size in bytes. */
+  size: number;
+  /** The SHA-256 of the content, as lower-case hexadecimal. */
+  sha256: string;
+}
+
+/** Who made the change. */
+export interface AuditActor {
+  /** The type of the actor. */
+  type: AuditActorType;
+  /** The id. */
+  id: string | null;
+  /** The name of the actor at the time of the change. */
+  name: string | null;
+}
+
+/** Where the request came from. */
+export interface AuditContext {
+  /** The IP address of the client. */
+  ip: string | null;
+  /** The `User-Agent` of the client. */
+  userAgent: string | null;
+  /** The id of the request, as in `X-Request-Id`. */
+  requestId: string;
+}
+
+/** One change. */
+export interface AuditLogEntry {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The action, such as `provider.created`. */
+  action: string;
+  /** When it happened. */
+  occurredAt: string;
+  actor: AuditActor;
+  target: AuditTarget;
+  context: AuditContext;
+  /** Details of the change: an object. */
+  metadata: Record<string, unknown>;
+}
+
+/** The changed record. */
+export interface AuditTarget {
+  /** The type of the record, such as `provider`. */
+  type: string;
+  /** The id. */
+  id: string;
+}
+
+/** A message of a batch: the fields of `POST /v1/send`, and an idempotency key. */
+export interface BatchMessage {
+  /**
+   * One address or an array of up to 1,000, each with or without a display name. An item of the array can be an
+   * object with variables and metadata of this recipient. Each recipient gets a message of their own and does not see
+   * the other recipients, unless the message is shared. A repeated address gets one message.
+   */
+  to: Recipients;
+  /**
+   * One address or an array of addresses that get a copy and that all recipients see. With `cc` or `bcc`, the message
+   * is shared: all recipients get one mail and see the addresses of `to` and `cc`. A shared message has up to 50
+   * addresses in all.
+   */
+  cc?: Addresses | undefined;
+  /** One address or an array of addresses that get a copy and that the other recipients do not see. */
+  bcc?: Addresses | undefined;
+  /**
+   * `private`: each recipient of `to` gets a mail of their own. `shared`: all get one mail and see each other. The
+   * default is `shared` with `cc` or `bcc`, and else `private`. A shared message has no variables of single
+   * recipients, and no `unsubscribeGroupId` unless it has one address.
+   */
+  delivery?: DeliveryMode | undefined;
+  /**
+   * The sender. The domain must be verified on the provider account that sends the message; the setting
+   * `unverifiedDomains` can allow other domains. Required, unless `templateId` names a template whose version has a
+   * sender.
+   */
+  from?: string | undefined;
+  /**
+   * The subject, on one line. With `templateId` or variables it is a Handlebars template, and the rendered subject
+   * must keep the same length limit. Required, unless `templateId` names a template whose version has a subject.
+   */
+  subject?: string | undefined;
+  /**
+   * The HTML body. With `templateId` it replaces the template's HTML and is not rendered. With variables and without
+   * `templateId` it is a Handlebars template.
+   */
+  html?: string | undefined;
+  /**
+   * The plain-text body. With `templateId` it replaces the template's text and is not rendered. With variables and
+   * without `templateId` it is a Handlebars template.
+   */
+  text?: string | undefined;
+  /**
+   * One address for replies or an array of up to 10. The default is that of the template's version, or else the
+   * sender.
+   */
+  replyTo?: Addresses | undefined;
+  /**
+   * Extra headers: up to 50 names with their values, 8 KiB in all. A name has letters, digits and hyphens; a value is
+   * ASCII on one line (other characters as encoded words, RFC 2047). Headers that Waypost or the provider sets are
+   * refused: `From`, `To`, `Subject`, `Date`, `Message-ID`, `Content-*`, `DKIM-*`, `X-Waypost-*` and others. With
+   * `unsubscribeGroupId`, so is `List-Unsubscribe`.
+   */
+  headers?: Record<string, string> | undefined;
+  /**
+   * Up to 50 files. A file with a `contentId` is shown within the HTML body, which must not show `cid:` URLs of other
+   * ids.
+   */
+  attachments?: readonly MessageAttachment[] | undefined;
+  /** Up to 10 tags, for routing rules and analytics. */
+  tags?: readonly string[] | undefined;
+  /** Any JSON object of up to 64 KiB. It is stored with the message and included in its webhook events. */
+  metadata?: Record<string, unknown> | undefined;
+  /**
+   * The template to render. The current version is rendered when the message is accepted; later versions do not
+   * change the message.
+   */
+  templateId?: string | undefined;
+  /**
+   * With `templateId`: the language of the version, as a language tag. Without a current version in this language,
+   * the next less exact one counts: `de-AT`, then `de`, then the default.
+   */
+  locale?: string | undefined;
+  /**
+   * The variables of the template: an object of up to 256 KiB. Without `templateId`, `subject`, `html` and `text` are
+   * rendered with these variables (even if the object is empty). If neither the message nor a recipient has
+   * `variables`, they are sent unchanged.
+   */
+  variables?: Record<string, unknown> | undefined;
+  /**
+   * The unsubscribe group of the message. Recipients who unsubscribed from this group are dropped, in addition to
+   * those suppressed for all messages. Each recipient gets an unsubscribe link: at `{{unsubscribeUrl}}` in a body, or
+   * else at its end, and in the headers for the unsubscribe button of mail clients. Without a group, a body must not
+   * contain `{{unsubscribeUrl}}`, unless `variables` defines it.
+   */
+  unsubscribeGroupId?: string | undefined;
+  /**
+   * Which tracking to add to the HTML body: a pixel for opens, redirects for clicks. The default is the
+   * organization's settings. A link with the attribute `data-waypost-no-track` is not tracked.
+   */
+  tracking?: Tracking | undefined;
+  /**
+   * When to send the message, up to a year ahead: ISO 8601 with an offset from UTC. Until then its status is QUEUED.
+   * Suppressions and the account are decided at that time. The `Idempotency-Key` is valid until 24 hours after it.
+   */
+  scheduledAt?: string | Date | undefined;
+  /**
+   * The message is not sent from this time on, up to a year ahead: ISO 8601 with an offset from UTC, after
+   * `scheduledAt`. Recipients to whom it was not sent before are dropped.
+   */
+  expiresAt?: string | Date | undefined;
+  /**
+   * The only provider account that may send the message, whatever the routing rules say. It must be active, and the
+   * sender's domain must be verified on it.
+   */
+  providerAccountId?: string | undefined;
+  /**
+   * Whether the message is a test: it goes through everything, but no provider is called, nobody gets it, and nothing
+   * is counted. The default is whether the API key is a test key; with a test key it must not be false.
+   */
+  test?: boolean | undefined;
+  /**
+   * What becomes of a test. `delivered` is the default. `bounced`: a hard bounce. `complained`: delivered, then
+   * reported as spam. `deferred`: deferred, then delivered. `failed`: the provider refuses it. `suppressed`: all
+   * recipients are suppressed. `unknown`: the provider's answer is lost, and the rule's `onUnknown` decides.
+   * `failover`: the first account fails, and the next one takes it.
+   */
+  testOutcome?: TestOutcome | undefined;
+  /**
+   * Makes it safe to send this message again: in this or another batch, or with the same key as the `Idempotency-Key`
+   * of `POST /v1/send`. Without it, the message is protected by the `Idempotency-Key` of the batch, if there is one.
+   */
+  idempotencyKey?: string | undefined;
+}
+
+/**
+ * The result of one message of a batch: `messageId` and `status` if it was accepted (`messageId` is null if all its
+ * recipients are suppressed), or `error` if it was rejected.
+ */
+export interface BatchResult {
+  /** The id of the message. */
+  messageId?: string | null | undefined;
+  /** `queued`, or `suppressed` if all recipients are suppressed. */
+  status?: SendStatus | undefined;
+  /** Why the message was rejected. */
+  error?: string | undefined;
+}
+
+/** The query of a breakdown, with its defaults filled in. */
+export interface BreakdownQuery {
+  /** The begin of the period. */
+  from: string;
+  /** The end of the period, which is not part of it. */
+  to: string;
+  /** By what the counts are grouped. */
+  groupBy: MetricsGroupBy;
+}
+
+/** A message after its cancellation. */
+export interface CancelledMessage {
+  /** The id. */
+  id: string;
+  /** The status of the message, as in the list: FAILED if all its recipients are cancelled. */
+  status: MessageStatus;
+  /** The number of cancelled recipients, by this request and by earlier ones. */
+  cancelledCount: number;
+}
+
+/** An account to connect. */
+export interface ConnectProviderRequest {
+  providerType: ProviderType;
+  /** The display name. */
+  displayName: string;
+  /**
+   * The credentials. The required fields depend on `providerType`: `apiKey` for SENDGRID; `serverToken` for POSTMARK;
+   * `apiKey` and `domain` for MAILGUN; `accessKeyId`, `secretAccessKey` and `region` for SES; `host` for SMTP.
+   */
+  credentials: ProviderCredentials;
+  /**
+   * The secrets that verify the provider's events: `publicKey` for SENDGRID, `signingKey` for MAILGUN, `topicArn` for
+   * SES. POSTMARK takes none. If the provider's API offers the secret, registering the event webhook reads it.
+   */
+  eventSecrets?: EventSecrets | undefined;
+  /**
+   * Whether to register the account's `webhookUrl` with the provider. The default is true, or false if `eventSecrets`
+   * is given: you then set up the webhook at the provider.
+   */
+  registerEventWebhook?: boolean | undefined;
+  /** The most calls to the provider per second, over all workers. The default is no limit. */
+  maxRatePerSecond?: number | undefined;
+  /** The most concurrent calls to the provider, over all workers. The default is no limit. */
+  maxConcurrency?: number | undefined;
+}
+
+/** A newly connected account. */
+export interface ConnectedProvider {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The provider. */
+  providerType: ProviderType;
+  /** The name of the account. */
+  displayName: string;
+  /** Whether the account sends messages. */
+  isActive: boolean;
+  /** The URL that the provider posts events to. Keep it secret. */
+  webhookUrl: string;
+  /** Whether an event from the provider was verified since the event secrets were last set. */
+  eventsVerified: boolean;
+  /** The most calls to the provider per second, over all workers; null means no limit. */
+  maxRatePerSecond: number | null;
+  /** The most concurrent calls to the provider, over all workers; null means no limit. */
+  maxConcurrency: number | null;
+  /**
+   * Why the account cannot send, as reported by the provider: revoked credentials, a suspension, a quota. Its
+   * messages wait or are sent by the fallbacks. New credentials, a successful check or `isActive: true` let the
+   * account try again at once. Null again after that, or once the provider accepts a message.
+   */
+  sendingPausedReason: string | null;
+  /** Since when the account cannot send; null if it can. */
+  sendingPausedSince: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** When it was last changed. */
+  updatedAt: string;
+  /** The registration of the event webhook; null if it was not requested. */
+  eventWebhook: FirstEventWebhook | null;
+}
+
+/** An extra header. */
+export interface ContentHeader {
+  /** The name of the header. */
+  name: string;
+  /** The value of the header. */
+  value: string;
+}
+
+/** An API key to create. */
+export interface CreateApiKeyRequest {
+  /** The name of the key. */
+  name: string;
+  /**
+   * Whether everything that the key sends is a test, for which no provider is called. The default is false. A test
+   * key can create only test keys.
+   */
+  isTest?: boolean | undefined;
+  /** One or more permissions. The calling key must have each of them. */
+  permissions: readonly Permission[];
+  /** Up to 100 IP addresses and networks (CIDR) that the key can be used from. The default is anywhere. */
+  allowedIps?: readonly string[] | undefined;
+  /** When the key expires; null means never. */
+  expiresAt?: string | Date | undefined;
+}
+
+/** A domain to add to an account. */
+export interface CreateProviderDomainRequest {
+  /** The domain name. An international name is stored in its ASCII form. */
+  domain: string;
+}
+
+/** A rule to create. */
+export interface CreateRoutingRuleRequest {
+  /** The name of the rule. */
+  name: string;
+  /** Rules with a higher priority are checked first. The default is 0. */
+  priority?: number | undefined;
+  /** Whether the rule is used. The default is true. */
+  isActive?: boolean | undefined;
+  /** The sender's domain. The default is every domain. */
+  senderDomain?: string | undefined;
+  /** The tags of matching messages; an empty list matches every message. */
+  tags?: readonly string[] | undefined;
+  /** Whether a message must have `any` (the default) or `all` of the tags. */
+  tagMatch?: TagMatch | undefined;
+  /** The account that sends the messages. */
+  providerAccountId: string;
+  /** Up to 5 accounts that send if this account cannot, in this order. */
+  fallbackProviderAccountIds?: readonly string[] | undefined;
+  /**
+   * What to do if the provider's response to a call is lost: `wait` for evidence and send again if there is none (the
+   * default), `resend` at once (the recipient may get the message twice), or `fail` (the message may have been sent).
+   */
+  onUnknown?: OnUnknown | undefined;
+}
+
+/** An address to suppress. */
+export interface CreateSuppressionRequest {
+  /** The address. Only its hash is stored. */
+  email: string;
+  /** The unsubscribe group that the suppression applies to. The default is all messages. */
+  unsubscribeGroupId?: string | undefined;
+  /** The source of the suppression. The default is MANUAL. */
+  source?: SuppressionSource | undefined;
+}
+
+/** A template to create. */
+export interface CreateTemplateRequest {
+  /**
+   * The name of the template. That of a partial has up to 100 letters, digits, `-` and `_`, begins with a letter, and
+   * is no other partial's.
+   */
+  name: string;
+  /** What the template is for. The default is `TEMPLATE`. It cannot be changed. */
+  type?: TemplateType | undefined;
+  /** The description of the template. */
+  description?: string | undefined;
+  /** Up to 20 tags of up to 100 characters each. */
+  tags?: readonly string[] | undefined;
+}
+
+/**
+ * The content of a new version. Each source is a Handlebars template of up to 1 MiB, rendered as handlebars.js 4.7
+ * renders it. Variables, sections, `if`, `unless`, `each`, `with`, `lookup`, `eq`, `ne`, `gt`, `gte`, `lt`, `lte`,
+ * `and`, `or`, `not`, `len` and `raw` are supported, and partials of the organization: `{{> name}}`. A layout or
+ * partial has sources and a language alone.
+ */
+export interface CreateTemplateVersionRequest {
+  /**
+   * The language of the version, as a language tag such as `de`, `de-AT` or `zh-Hant-TW`. Without one, it is of the
+   * default language.
+   */
+  locale?: string | undefined;
+  /** The subject of messages that bring none, a Handlebars template. */
+  subject?: string | undefined;
+  /**
+   * What mail programs show beside the subject, a Handlebars template on one line. It is put at the beginning of the
+   * HTML, hidden.
+   */
+  preheader?: string | undefined;
+  /** The sender of messages that bring none. */
+  from?: string | undefined;
+  /** One address for replies or an array of up to 10, for messages that bring none. */
+  replyTo?: Addresses | undefined;
+  /** The layout around the content. One of MJML takes MJML, one of HTML takes HTML. */
+  layoutId?: string | undefined;
+  /** The HTML source. It may be empty if `mjmlSource` is given. */
+  htmlContent: string;
+  /** The MJML source. It is compiled now, and the result replaces `htmlContent`. */
+  mjmlSource?: string | undefined;
+  /** The plain-text source. Without it, the text is made from the HTML; if it is empty, there is no text. */
+  textContent?: string | undefined;
+  /**
+   * A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every send must match. References outside the
+   * schema are not allowed.
+   */
+  variablesSchema?: Record<string, unknown> | undefined;
+}
+
+/** An unsubscribe group to create. */
+export interface CreateUnsubscribeGroupRequest {
+  /** The name of the group, which recipients see. */
+  name: string;
+  /** The description of the group. */
+  description?: string | undefined;
+  /** Whether the group becomes the default group, in place of the present one. The default is false. */
+  isDefault?: boolean | undefined;
+}
+
+/** A webhook endpoint to create. */
+export interface CreateWebhookEndpointRequest {
+  /** An HTTPS URL. It must respond within 5 seconds, with any status. */
+  url: string;
+  /** The types of the events that the endpoint receives: at least one. */
+  events: readonly WebhookEventType[];
+  /** Receive events of messages only for messages with one of these tags. The default is all messages. */
+  tags?: readonly string[] | undefined;
+  /** Whether the endpoint receives events. The default is true. */
+  isActive?: boolean | undefined;
+}
+
+/** The current version of a language. */
+export interface CurrentTemplateVersion {
+  /** The language, as a language tag; null is the default language. */
+  locale: string | null;
+  /** The id of the version. */
+  versionId: string;
+  /** The number of the version, from 1. */
+  versionNumber: number;
+}
+
+/** A sender domain of a provider account. */
+export interface DomainVerification {
+  /** The id. */
+  id: string;
+  /** The provider account. */
+  providerAccountId: string;
+  /** The domain name, in ASCII. */
+  domain: string;
+  /** Whether the provider reports the domain as verified. */
+  isVerified: boolean;
+  /** `verified`, `unverified`, or `unknown` if the credentials give no access to the domain. */
+  state: DomainState;
+  /** The DNS records to publish, each with `type`, `name`, `value`, `priority`, `purpose` and `status`. */
+  dnsRecords: DnsRecord[];
+  /** When it was created. */
+  createdAt: string;
+}
+
+/** A person to erase. */
+export interface ErasePersonRequest {
+  /** The person's address. */
+  email: string;
+}
+
+/** What was erased. */
+export interface ErasureResult {
+  /** The id of the erasure: the target of its entries in the audit log. */
+  id: string;
+  /** The number of messages of which something was erased. */
+  messages: number;
+  /** The number of events whose details were erased. */
+  events: number;
+  /** The number of references to attachments that were erased. */
+  attachments: number;
+  /**
+   * The number of messages that are still being sent. They are left as they are; repeat the request when they are
+   * finished.
+   */
+  pending: number;
+  /** Whether all messages to the person were visited. If not, repeat the request: it continues. */
+  complete: boolean;
+}
+
+/** The event webhook of an account. */
+export interface EventWebhookResult {
+  /**
+   * Whether the webhook is registered with the provider. If not, the provider was not called and `steps` lists what
+   * to do.
+   */
+  registered: boolean;
+  /** The URL that the provider posts events to. Keep it secret. */
+  webhookUrl: string;
+  /** Whether an event from the provider has been verified. */
+  eventsVerified: boolean;
+  /** The steps to take by hand, in this order. */
+  steps: string[];
+}
+
+/** A fallback of the matching rule. */
+export interface FallbackResolution {
+  /** The provider account. */
+  providerAccountId: string;
+  /** Whether the sender's domain is verified on this account. */
+  domainVerified: boolean;
+  /**
+   * Why this fallback is not used: `PROVIDER_INACTIVE`, or `DOMAIN_NOT_VERIFIED` if the sender's domain is unverified
+   * on it; null if it is used.
+   */
+  passedOver: string | null;
+}
+
+/** The result of registering the event webhook. */
+export interface FirstEventWebhook {
+  /**
+   * Whether the webhook is registered with the provider. If not, the account sends, but its messages stay SENT until
+   * the webhook is set up.
+   */
+  registered: boolean;
+  /** Why the webhook could not be registered; null if it is registered. */
+  reason: string | null;
+  /** The steps to take by hand, in this order. */
+  steps: string[];
+}
+
+/** One event of a message. */
+export interface HistoryEvent {
+  /** The type of the event. */
+  eventType: EventType;
+  /** When it happened. */
+  occurredAt: string;
+  /**
+   * The attempt that the event belongs to, if known: the id of one of the message's `attempts`. If the response to a
+   * call was lost and the call was repeated, the recipient may receive the message twice. The history then has the
+   * events of both attempts, and metrics count the recipient once.
+   */
+  attemptId?: string | undefined;
+  /** The provider's message id that the event belongs to, if known. */
+  providerMessageId?: string | undefined;
+  /**
+   * The SHA-256 of the recipient's address in lower case, as lower-case hexadecimal. An event without it is about all
+   * recipients.
+   */
+  toHash?: string | undefined;
+  /** The provider account of the attempt. */
+  providerAccountId?: string | undefined;
+  /** Why, in the provider's words or in those of Waypost. */
+  reason?: string | undefined;
+  /** The type of a bounce, such as `hard`. */
+  bounceType?: BounceType | undefined;
+  /** The link that was clicked. */
+  url?: string | undefined;
+  /** Whether a program opened or clicked, and not a person. */
+  isBot?: boolean | undefined;
+}
+
+/** Where to continue. */
+export interface ImportProviderSuppressionsRequest {
+  /** The `nextCursor` of the import before. The default is the beginning of the lists. */
+  cursor?: string | undefined;
+}
+
+/** The result of an import. */
+export interface ImportResult {
+  /** The number of newly suppressed addresses. */
+  imported: number;
+  /** The number of addresses that were already suppressed or were repeated in the request. */
+  skipped: number;
+  /** The number of addresses in the request: `imported` plus `skipped`. */
+  total: number;
+}
+
+/** Addresses to suppress. */
+export interface ImportSuppressionsRequest {
+  /** 1 to 10,000 addresses. Only their hashes are stored. */
+  emails: readonly string[];
+  /** The unsubscribe group that the suppressions apply to. The default is all messages. */
+  unsubscribeGroupId?: string | undefined;
+}
+
+/** A file of a message. It needs `content` or `url`. */
+export interface MessageAttachment {
+  /** The name that the recipient sees: no path, no control characters. */
+  filename: string;
+  /** The file in base64 (RFC 4648, without line breaks). */
+  content?: string | undefined;
+  /** A public `https` URL. The file is fetched when the message is accepted, and kept. */
+  url?: string | undefined;
+  /** The media type. Without it, the type follows from the file name. */
+  contentType?: string | undefined;
+  /** Shows the file within the HTML body, where `cid:` and this id are the URL of an image. */
+  contentId?: string | undefined;
+}
+
+/** What a message says, before tracking and unsubscribe links are added. */
+export interface MessageContentView {
+  /** The subject. */
+  subject: string;
+  /** The HTML body. */
+  html: string | null;
+  /** The text body. */
+  text: string | null;
+  /** The extra headers of the message. */
+  headers: ContentHeader[];
+  /** The attachments, without their content. */
+  attachments: AttachmentDetail[];
+}
+
+/** A message with its history. */
+export interface MessageDetail {
+  /** The id. */
+  id: string;
+  /** The sender's address. */
+  fromAddress: string;
+  /** The subject. */
+  subject: string;
+  /** The status of the message, as in the list. */
+  status: MessageStatus;
+  /** The tags. */
+  tags: string[];
+  /** Whether the message is a test, for which no provider is called. */
+  test: boolean;
+  /** The number of recipients. */
+  recipientCount: number;
+  /**
+   * The SHA-256 of each address of `to`, in lower case, as lower-case hexadecimal, in the order of the send request.
+   */
+  to: string[];
+  /** The metadata of the send request. */
+  metadata: Record<string, unknown> | null;
+  /** The message is not sent before this time. */
+  scheduledAt: string | null;
+  /** The template of the message. */
+  templateId: string | null;
+  /** The version of the template that was rendered. */
+  templateVersionId: string | null;
+  /** The number of this version; null also if the template was deleted. */
+  templateVersionNumber: number | null;
+  /** The events, oldest first. */
+  events: HistoryEvent[];
+  /** The newest 500 calls to providers, oldest first. */
+  attempts: SendAttempt[];
+}
+
+/** A recipient with data of its own. */
+export interface MessageRecipient {
+  /** The address. */
+  email: string;
+  /** The display name. */
+  name?: string | undefined;
+  /**
+   * Variables of this recipient, up to 256 KiB. Each takes the place of the message's variable of the same name. The
+   * message is rendered for this recipient.
+   */
+  variables?: Record<string, unknown> | undefined;
+  /**
+   * Metadata of this recipient; up to 64 KiB, together with that of the message. Each takes the place of the
+   * message's entry of the same name in the webhook events of this recipient.
+   */
+  metadata?: Record<string, unknown> | undefined;
+}
+
+/** A message in the list. */
+export interface MessageSummary {
+  /** The id. */
+  id: string;
+  /**
+   * The provider account of the message: the account that routing selected at acceptance, or the one that sent to the
+   * first recipient.
+   */
+  providerAccountId: string;
+  /** The sender's address. */
+  fromAddress: string;
+  /** The SHA-256 of the first recipient's address in lower case, as lower-case hexadecimal. */
+  toHash: string;
+  /** The subject. */
+  subject: string;
+  /**
+   * The status of the message, summarized over its recipients: QUEUED if any recipient has it, or else SENDING,
+   * DELIVERED, SENT, BOUNCED or FAILED, in this order.
+   */
+  status: MessageStatus;
+  /** The tags. */
+  tags: string[];
+  /** The number of recipients. */
+  recipientCount: number;
+  /** The provider's message id for the first recipient. */
+  providerMessageId: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** When a provider first accepted the message for a recipient. */
+  sentAt: string | null;
+  /** When the message was first delivered to a recipient. */
+  deliveredAt: string | null;
+}
+
+/** Counts by group. */
+export interface MetricsBreakdown {
+  /** The groups, by descending `sent`, then by name. */
+  data: MetricsGroup[];
+  query: BreakdownQuery;
+}
+
+/** The counts of one hour, day, week or month. */
+export interface MetricsBucket {
+  /** When the bucket begins, in UTC or in `timeZone`: `YYYY-MM-DD HH:MM:SS`. Weeks begin on Monday. */
+  timestamp: string;
+  /**
+   * When the bucket begins, in UTC; only if `timeZone` is given. Where clocks are put back, two hours have the same
+   * `timestamp`.
+   */
+  start?: string | undefined;
+  /** The number of recipients whose message a provider accepted. */
+  sent: number;
+  /** The number of recipients whose message was delivered. */
+  delivered: number;
+  /** The number of recipients who opened the message. Repeated opens count once. */
+  opened: number;
+  /** The number of recipients who clicked a link. Repeated clicks count once. */
+  clicked: number;
+  /** The number of recipients whose message bounced. */
+  bounced: number;
+  /** The number of recipients who reported the message as spam. */
+  complained: number;
+  /** The number of recipients who unsubscribed with the link. */
+  unsubscribed: number;
+}
+
+/** The counts of one provider type, domain, template, account, tag or recipient domain. */
+export interface MetricsGroup {
+  /**
+   * The provider type, the sender's domain, the template, the provider account, the tag or the recipient's domain.
+   * Templates and accounts are shown by their names, by their ids if they were deleted, and by both if several have
+   * this name. `(none)` stands for messages without a template or tag, `(other)` for the tags and recipient domains
+   * beyond the first 500 of a month.
+   */
+  name: string;
+  /** The id of the provider account, if grouped by `account`. */
+  id?: string | undefined;
+  /**
+   * From acceptance, or from `scheduledAt`, to when the provider accepted the mail; if grouped by `account`, without
+   * the filters `tag` and `templateId`.
+   */
+  acceptToSent?: MetricsPercentiles | undefined;
+  /** From when the provider accepted the mail to its delivery. */
+  sentToDelivered?: MetricsPercentiles | undefined;
+  /** Copies of messages that a provider accepted. */
+  sent: number;
+  /** Copies that a mailbox accepted. */
+  delivered: number;
+  /** Copies that were opened. */
+  opened: number;
+  /** Copies of which a link was followed. */
+  clicked: number;
+  /** Copies that the receiving server refused. */
+  bounced: number;
+  /** Copies that the recipient reported as spam. */
+  complained: number;
+}
+
+/** How long it took for half, 95 % and 99 % of the recipients at most, in milliseconds, to a tenth. */
+export interface MetricsPercentiles {
+  /** The time that half of the messages did not exceed, in milliseconds. */
+  p50: number;
+  /** The time that 95 % of the messages did not exceed, in milliseconds. */
+  p95: number;
+  /** The time that 99 % of the messages did not exceed, in milliseconds. */
+  p99: number;
+}
+
+/** A time series of counts. */
+export interface MetricsSeries {
+  /** The buckets, oldest first. Buckets without events are included. */
+  data: MetricsBucket[];
+  query: SeriesQuery;
+}
+
+/** The total counts and rates of a period. */
+export interface MetricsSummary {
+  data: MetricsTotals;
+  period: SummaryPeriod;
+}
+
+/**
+ * The total counts and rates. Each recipient of a message counts once for each type of event. Rates have four
+ * decimals, are 0 if the divisor is 0, and are never above 1, even if more messages were delivered than sent in the
+ * period.
+ */
+export interface MetricsTotals {
+  /** Copies of messages that a provider accepted. */
+  totalSent: number;
+  /** Copies that a mailbox accepted. */
+  totalDelivered: number;
+  /** Copies that were opened. */
+  totalOpened: number;
+  /** Copies of which a link was followed. */
+  totalClicked: number;
+  /** Copies that the receiving server refused. */
+  totalBounced: number;
+  /** Copies that the recipient reported as spam. */
+  totalComplained: number;
+  /** Recipients that unsubscribed. */
+  totalUnsubscribed: number;
+  /** `totalDelivered` divided by `totalSent`. */
+  deliveryRate: number;
+  /** `totalOpened` divided by `totalDelivered`. */
+  openRate: number;
+  /** `totalClicked` divided by `totalOpened`. */
+  clickRate: number;
+  /** `totalBounced` divided by `totalSent`. */
+  bounceRate: number;
+  /** `totalComplained` divided by `totalDelivered`. */
+  complaintRate: number;
+}
+
+/** The position of a page in its list. */
+export interface Pagination {
+  /** The page number, from 1. */
+  page: number;
+  /** The number of items per page. */
+  limit: number;
+  /** The number of items in the whole list. */
+  total: number;
+  /** The number of pages. */
+  totalPages: number;
+  /** The `cursor` of the next page, for the same request; null at the end of the list. */
+  nextCursor: string | null;
+}
+
+/** A rule that was skipped. */
+export interface PassedOverRule {
+  rule: RoutingRule;
+  /** Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or `PROVIDER_INACTIVE`. */
+  reason: string;
+}
+
+/** What to preview. */
+export interface PreviewTemplateRequest {
+  /** The variables. They need not match the JSON Schema of the version. */
+  variables?: Record<string, unknown> | undefined;
+  /** The id of the version. The default is the current version. */
+  versionId?: string | undefined;
+  /**
+   * The language of the version, instead of `versionId`: its current version is rendered, or that of the next less
+   * exact language, or of the default.
+   */
+  locale?: string | undefined;
+}
+
+/** A connected account at a provider. Its credentials are never returned. */
+export interface ProviderAccount {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The provider. */
+  providerType: ProviderType;
+  /** The name of the account. */
+  displayName: string;
+  /** Whether the account sends messages. */
+  isActive: boolean;
+  /** The URL that the provider posts events to. Keep it secret. */
+  webhookUrl: string;
+  /** Whether an event from the provider was verified since the event secrets were last set. */
+  eventsVerified: boolean;
+  /** The most calls to the provider per second, over all workers; null means no limit. */
+  maxRatePerSecond: number | null;
+  /** The most concurrent calls to the provider, over all workers; null means no limit. */
+  maxConcurrency: number | null;
+  /**
+   * Why the account cannot send, as reported by the provider: revoked credentials, a suspension, a quota. Its
+   * messages wait or are sent by the fallbacks. New credentials, a successful check or `isActive: true` let the
+   * account try again at once. Null again after that, or once the provider accepts a message.
+   */
+  sendingPausedReason: string | null;
+  /** Since when the account cannot send; null if it can. */
+  sendingPausedSince: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** When it was last changed. */
+  updatedAt: string;
+}
+
+/** The result of an import from a provider. */
+export interface ProviderImportResult {
+  /** The number of newly suppressed addresses. */
+  imported: number;
+  /** The number of addresses that were already suppressed for all messages. */
+  alreadyThere: number;
+  /** The number of entries that name no address, or that hold for some messages only. */
+  unusable: number;
+  /** The `cursor` of the request that continues; null if all lists were read. */
+  nextCursor: string | null;
+}
+
+/** Rate limits, in requests per second; null means the operator's limit. */
+export interface RateLimits {
+  /** The limit of `POST /v1/send`. */
+  sendPerSecond: number | null;
+  /** The limit of all other operations together. */
+  otherPerSecond: number | null;
+}
+
+/** One recipient of a message. */
+export interface RecipientDetail {
+  /** Where the recipient stands in the mail: TO, CC or BCC. */
+  kind: RecipientKind;
+  /** The SHA-256 of the address in lower case, as lower-case hexadecimal. */
+  toHash: string;
+  status: MessageStatus;
+  /** The provider account of the latest attempt. */
+  providerAccountId: string | null;
+  /** The provider's message id for this recipient. */
+  providerMessageId: string | null;
+  /** The number of attempts. A throttled attempt is not counted. */
+  attempts: number;
+  /** The error of the latest failed attempt. */
+  lastError: string | null;
+  /** The events, oldest first. */
+  events: HistoryEvent[];
+}
+
+/** The result of a removal. */
+export interface RemovalResult {
+  /** The number of suppressions that were removed. */
+  removed: number;
+  /** The number of addresses that were not suppressed or were repeated in the request. */
+  notFound: number;
+  /** The number of addresses in the request: `removed` plus `notFound`. */
+  total: number;
+}
+
+/** Addresses whose suppressions to remove. */
+export interface RemoveSuppressionsRequest {
+  /** 1 to 10,000 addresses. */
+  emails: readonly string[];
+  /**
+   * The unsubscribe group whose suppressions to remove. The default is the suppressions for all messages; those in
+   * groups stay.
+   */
+  unsubscribeGroupId?: string | undefined;
+}
+
+/** The number of replayed deliveries. */
+export interface ReplayResult {
+  /** The number of deliveries that are due again. */
+  replayed: number;
+  /**
+   * One request replays at most 100,000 deliveries. If there are more, the `since` of the next request; otherwise
+   * null.
+   */
+  continueFrom: string | null;
+}
+
+/** Which deliveries to replay. */
+export interface ReplayWebhooksRequest {
+  /** Replays deliveries created at or after this time. */
+  since: string | Date;
+  /**
+   * Replays deliveries created before this time, at most 30 days after `since`. A date without a time includes that
+   * whole day.
+   */
+  until: string | Date;
+  /** Replays only deliveries with this status. The default is all. */
+  status?: WebhookDeliveryStatus | undefined;
+}
+
+/** The message to resolve the route of. */
+export interface ResolveRouteRequest {
+  /** The sender. */
+  from: string;
+  /** The tags of the message. */
+  tags?: readonly string[] | undefined;
+}
+
+/** The result of a rollback. */
+export interface RolledBack {
+  /** The template. */
+  templateId: string;
+  /** The version that messages are rendered from now. */
+  currentVersionId: string;
+  /** The number of the version, from 1. */
+  versionNumber: number;
+}
+
+/** How to rotate a key. */
+export interface RotateApiKeyRequest {
+  /** How long the old secret keeps working, in seconds: 0 to 604,800. The default is 86,400 (one day). */
+  gracePeriodSeconds?: number | undefined;
+}
+
+/** How to rotate a signing secret. */
+export interface RotateWebhookSecretRequest {
+  /**
+   * How long deliveries are signed with the old secret too, in seconds: 0 to 604,800. The default is 86,400 (one
+   * day).
+   */
+  gracePeriodSeconds?: number | undefined;
+}
+
+/** The route of a message. */
+export interface RouteResolution {
+  /** The rule that matched; null if none did. */
+  rule: RoutingRule | null;
+  /** The rules that were checked before and skipped, in order. */
+  passedOver: PassedOverRule[];
+  /** The account that would send the message; null if there is none. */
+  account: ProviderAccount | null;
+  /** Whether the sender's domain is verified on this account. */
+  domainVerified: boolean;
+  /** The fallbacks of the rule, in order. */
+  fallbacks: FallbackResolution[];
+  /** Why a send would be refused: `NO_ACTIVE_PROVIDER` or `DOMAIN_NOT_VERIFIED`; null if it would be accepted. */
+  refusal: string | null;
+}
+
+/** A routing rule. A message must match all conditions of the rule; an absent condition matches every message. */
+export interface RoutingRule {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The name. */
+  name: string;
+  /** 0 to 1,000. Rules with a higher priority are checked first; for equal priorities, older rules are. */
+  priority: number;
+  /** Whether it is in use. */
+  isActive: boolean;
+  /**
+   * The sender's domain: `example.com`, or `*.example.com` for every subdomain but not the domain itself; null
+   * matches every domain.
+   */
+  senderDomain: string | null;
+  /** The tags. */
+  tags: string[];
+  /** Whether a message must have `any` or `all` of the tags. */
+  tagMatch: TagMatch;
+  /** The account that sends the messages. */
+  providerAccountId: string;
+  /** The accounts that send if this account cannot, in this order. */
+  fallbackProviderAccountIds: string[];
+  /**
+   * What to do if the provider's response to a call is lost: `wait` for evidence and send again if there is none,
+   * `resend` at once (the recipient may get the message twice), or `fail` (the message may have been sent).
+   */
+  onUnknown: OnUnknown;
+  /** When it was created. */
+  createdAt: string;
+  /** When it was last changed. */
+  updatedAt: string;
+}
+
+/** One call to a provider for one recipient. */
+export interface SendAttempt {
+  /** The id of the attempt. The events of this attempt have it as `attemptId`. */
+  id: string;
+  /** The SHA-256 of the recipient's address in lower case, as lower-case hexadecimal. */
+  toHash: string;
+  /** The provider account of the call. It may have been removed since. */
+  providerAccountId: string;
+  /** The provider type of the account. */
+  providerType: ProviderType;
+  /** When the call started. */
+  startedAt: string;
+  /** The duration until the outcome was known, in milliseconds; null if it is not known yet. */
+  durationMs: number | null;
+  /**
+   * The outcome: ACCEPTED, REJECTED, THROTTLED, UNAVAILABLE, UNKNOWN (the response was lost, and the provider may
+   * have accepted the message) or PENDING (the call still runs).
+   */
+  outcome: SendAttemptOutcome;
+  /** The status code of the provider's response. */
+  statusCode: number | null;
+  /** The provider's error message, or the error of the call. */
+  reason: string | null;
+}
+
+/** The messages to send. */
+export interface SendBatchRequest {
+  /** 1 to 1,000 messages. The operator can set another maximum. */
+  messages: readonly BatchMessage[];
+}
+
+/** The results, one for each message, in the order of the request. */
+export interface SendBatchResponse {
+  /** The results, in the order of the messages. */
+  results: BatchResult[];
+}
+
+/** A message to send. It needs at least one of `templateId`, `html` and `text`. */
+export interface SendMessageRequest {
+  /**
+   * One address or an array of up to 1,000, each with or without a display name. An item of the array can be an
+   * object with variables and metadata of this recipient. Each recipient gets a message of their own and does not see
+   * the other recipients, unless the message is shared. A repeated address gets one message.
+   */
+  to: Recipients;
+  /**
+   * One address or an array of addresses that get a copy and that all recipients see. With `cc` or `bcc`, the message
+   * is shared: all recipients get one mail and see the addresses of `to` and `cc`. A shared message has up to 50
+   * addresses in all.
+   */
+  cc?: Addresses | undefined;
+  /** One address or an array of addresses that get a copy and that the other recipients do not see. */
+  bcc?: Addresses | undefined;
+  /**
+   * `private`: each recipient of `to` gets a mail of their own. `shared`: all get one mail and see each other. The
+   * default is `shared` with `cc` or `bcc`, and else `private`. A shared message has no variables of single
+   * recipients, and no `unsubscribeGroupId` unless it has one address.
+   */
+  delivery?: DeliveryMode | undefined;
+  /**
+   * The sender. The domain must be verified on the provider account that sends the message; the setting
+   * `unverifiedDomains` can allow other domains. Required, unless `templateId` names a template whose version has a
+   * sender.
+   */
+  from?: string | undefined;
+  /**
+   * The subject, on one line. With `templateId` or variables it is a Handlebars template, and the rendered subject
+   * must keep the same length limit. Required, unless `templateId` names a template whose version has a subject.
+   */
+  subject?: string | undefined;
+  /**
+   * The HTML body. With `templateId` it replaces the template's HTML and is not rendered. With variables and without
+   * `templateId` it is a Handlebars template.
+   */
+  html?: string | undefined;
+  /**
+   * The plain-text body. With `templateId` it replaces the template's text and is not rendered. With variables and
+   * without `templateId` it is a Handlebars template.
+   */
+  text?: string | undefined;
+  /**
+   * One address for replies or an array of up to 10. The default is that of the template's version, or else the
+   * sender.
+   */
+  replyTo?: Addresses | undefined;
+  /**
+   * Extra headers: up to 50 names with their values, 8 KiB in all. A name has letters, digits and hyphens; a value is
+   * ASCII on one line (other characters as encoded words, RFC 2047). Headers that Waypost or the provider sets are
+   * refused: `From`, `To`, `Subject`, `Date`, `Message-ID`, `Content-*`, `DKIM-*`, `X-Waypost-*` and others. With
+   * `unsubscribeGroupId`, so is `List-Unsubscribe`.
+   */
+  headers?: Record<string, string> | undefined;
+  /**
+   * Up to 50 files. A file with a `contentId` is shown within the HTML body, which must not show `cid:` URLs of other
+   * ids.
+   */
+  attachments?: readonly MessageAttachment[] | undefined;
+  /** Up to 10 tags, for routing rules and analytics. */
+  tags?: readonly string[] | undefined;
+  /** Any JSON object of up to 64 KiB. It is stored with the message and included in its webhook events. */
+  metadata?: Record<string, unknown> | undefined;
+  /**
+   * The template to render. The current version is rendered when the message is accepted; later versions do not
+   * change the message.
+   */
+  templateId?: string | undefined;
+  /**
+   * With `templateId`: the language of the version, as a language tag. Without a current version in this language,
+   * the next less exact one counts: `de-AT`, then `de`, then the default.
+   */
+  locale?: string | undefined;
+  /**
+   * The variables of the template: an object of up to 256 KiB. Without `templateId`, `subject`, `html` and `text` are
+   * rendered with these variables (even if the object is empty). If neither the message nor a recipient has
+   * `variables`, they are sent unchanged.
+   */
+  variables?: Record<string, unknown> | undefined;
+  /**
+   * The unsubscribe group of the message. Recipients who unsubscribed from this group are dropped, in addition to
+   * those suppressed for all messages. Each recipient gets an unsubscribe link: at `{{unsubscribeUrl}}` in a body, or
+   * else at its end, and in the headers for the unsubscribe button of mail clients. Without a group, a body must not
+   * contain `{{unsubscribeUrl}}`, unless `variables` defines it.
+   */
+  unsubscribeGroupId?: string | undefined;
+  /**
+   * Which tracking to add to the HTML body: a pixel for opens, redirects for clicks. The default is the
+   * organization's settings. A link with the attribute `data-waypost-no-track` is not tracked.
+   */
+  tracking?: Tracking | undefined;
+  /**
+   * When to send the message, up to a year ahead: ISO 8601 with an offset from UTC. Until then its status is QUEUED.
+   * Suppressions and the account are decided at that time. The `Idempotency-Key` is valid until 24 hours after it.
+   */
+  scheduledAt?: string | Date | undefined;
+  /**
+   * The message is not sent from this time on, up to a year ahead: ISO 8601 with an offset from UTC, after
+   * `scheduledAt`. Recipients to whom it was not sent before are dropped.
+   */
+  expiresAt?: string | Date | undefined;
+  /**
+   * The only provider account that may send the message, whatever the routing rules say. It must be active, and the
+   * sender's domain must be verified on it.
+   */
+  providerAccountId?: string | undefined;
+  /**
+   * Whether the message is a test: it goes through everything, but no provider is called, nobody gets it, and nothing
+   * is counted. The default is whether the API key is a test key; with a test key it must not be false.
+   */
+  test?: boolean | undefined;
+  /**
+   * What becomes of a test. `delivered` is the default. `bounced`: a hard bounce. `complained`: delivered, then
+   * reported as spam. `deferred`: deferred, then delivered. `failed`: the provider refuses it. `suppressed`: all
+   * recipients are suppressed. `unknown`: the provider's answer is lost, and the rule's `onUnknown` decides.
+   * `failover`: the first account fails, and the next one takes it.
+   */
+  testOutcome?: TestOutcome | undefined;
+}
+
+/**
+ * The result of a send. Suppressed recipients are dropped. If all recipients are suppressed, no message is created.
+ */
+export interface SendMessageResponse {
+  /** The id of the message; null if all recipients are suppressed. */
+  messageId: string | null;
+  /** The provider account that will send the message; null if all recipients are suppressed. */
+  providerId: string | null;
+  /** The provider type of this account. */
+  providerType?: ProviderType | undefined;
+  /** `queued`, or `suppressed` if all recipients are suppressed. */
+  status: SendStatus;
+  /** Whether the sender's domain is verified on this account. */
+  domainVerified?: boolean | undefined;
+  /** The number of suppressed recipients; absent if none is suppressed. */
+  suppressedCount?: number | undefined;
+  /** The number of accepted recipients; absent if none or all are suppressed. */
+  acceptedCount?: number | undefined;
+}
+
+/** To whom a template is sent, and with what. */
+export interface SendTemplateTestRequest {
+  /** One address or an array of up to 10. Each gets a mail of their own. */
+  to: Addresses;
+  /** The variables of the template, which must match its schema. */
+  variables?: Record<string, unknown> | undefined;
+  /** The id of the version. The default is the current version. */
+  versionId?: string | undefined;
+  /**
+   * The language of the version, instead of `versionId`: its current version is sent, or that of the next less exact
+   * language, or of the default.
+   */
+  locale?: string | undefined;
+  /** The sender. Required if the version has none. */
+  from?: string | undefined;
+  /** The subject, a Handlebars template. Required if the version has none. */
+  subject?: string | undefined;
+}
+
+/** The query of a series, with its defaults filled in. */
+export interface SeriesQuery {
+  /** The begin of the period. */
+  from: string;
+  /** The end of the period, which is not part of it. */
+  to: string;
+  /** The length of the buckets. */
+  granularity: MetricsGranularity;
+  /** The time zone of the buckets, by its IANA name. */
+  timeZone?: string | undefined;
+}
+
+/** The settings of the organization. */
+export interface Settings {
+  /**
+   * What happens to a message whose sender domain is not verified on the provider account: `reject` (the send gets
+   * 422) or `accept` (the send gets 202 with `domainVerified: false`).
+   */
+  unverifiedDomains: UnverifiedDomains;
+  /** Whether opens are tracked, unless a message sets `tracking`. A change applies to messages accepted after it. */
+  trackOpens: boolean;
+  /** Whether clicks are tracked, unless a message sets `tracking`. A change applies to messages accepted after it. */
+  trackClicks: boolean;
+  /**
+   * How many days messages and their data are stored; null means the operator's retention period. If the operator's
+   * period is shorter, it applies. Metrics and the audit log are not affected.
+   */
+  retentionDays: number | null;
+  rateLimits: RateLimits;
+  /** How many soft bounces of an address add a suppression for it, with the source BOUNCE; 0 means never. */
+  softBounceLimit: number;
+  /** The number of days within which soft bounces are counted together. */
+  softBounceWindowDays: number;
+}
+
+/** The response to a deletion. */
+export interface Success {
+  /** Always true. */
+  success: boolean;
+}
+
+/** The period of a summary. */
+export interface SummaryPeriod {
+  /** The begin of the period. */
+  from: string;
+  /** The end of the period, which is not part of it. */
+  to: string;
+}
+
+/** An address that receives no messages. Only its hash is stored. */
+export interface Suppression {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The SHA-256 of the address in lower case, as lower-case hexadecimal. */
+  emailHash: string;
+  /** The unsubscribe group that the suppression applies to; null if it applies to all messages. */
+  unsubscribeGroupId: string | null;
+  /** The source of the suppression. */
+  source: SuppressionSource;
+  /** When it was created. */
+  createdAt: string;
+}
+
+/** A template. Its content is in its versions. */
+export interface Template {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The name. */
+  name: string;
+  /** A description for people. */
+  description: string | null;
+  /** The tags. */
+  tags: string[];
+  /** The version of the default language that messages are rendered from; null if there is no such version yet. */
+  currentVersionId: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** When it was last changed. */
+  updatedAt: string;
+  /**
+   * `TEMPLATE`: it is sent. `LAYOUT`: it stands around the templates that name it, which stand in the place of its
+   * `{{{@content}}}`. `PARTIAL`: it stands in others, in the place of `{{> name}}`.
+   */
+  type: TemplateType;
+}
+
+/** A template with the content of its current version. */
+export interface TemplateDetail {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The name. */
+  name: string;
+  /** A description for people. */
+  description: string | null;
+  /** The tags. */
+  tags: string[];
+  /** The version of the default language that messages are rendered from; null if there is no such version yet. */
+  currentVersionId: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** When it was last changed. */
+  updatedAt: string;
+  /**
+   * `TEMPLATE`: it is sent. `LAYOUT`: it stands around the templates that name it, which stand in the place of its
+   * `{{{@content}}}`. `PARTIAL`: it stands in others, in the place of `{{> name}}`.
+   */
+  type: TemplateType;
+  /** The current version of the default language; null if there is no such version yet. */
+  currentVersion: TemplateVersion | null;
+  /** The current versions of all languages. */
+  currentVersions: CurrentTemplateVersion[];
+}
+
+/** A layout or partial in a version. */
+export interface TemplatePart {
+  /** The id of the layout or partial. */
+  templateId: string;
+  /** `LAYOUT` or `PARTIAL`. */
+  type: TemplateType;
+  /** The name. */
+  name: string;
+  /** The version that is in it. */
+  versionId: string;
+  /** The number of the version, from 1. */
+  versionNumber: number;
+}
+
+/** A rendered template version. */
+export interface TemplatePreview {
+  /** The rendered subject; absent if the version has none. */
+  subject?: string | undefined;
+  /** The HTML body. */
+  html: string;
+  /** The rendered text; empty if the version has no text. */
+  text: string;
+}
+
+/** A current version with the layout or partial in it. */
+export interface TemplateUse {
+  /** The id of the template that the version is of. */
+  templateId: string;
+  /** `TEMPLATE`, or the `LAYOUT` or `PARTIAL` that has it in it. */
+  type: TemplateType;
+  /** The name. */
+  name: string;
+  /** The id of the version. */
+  versionId: string;
+  /** The number of the version, from 1. */
+  versionNumber: number;
+  /** The language of the version, as a language tag; null is the default language. */
+  locale: string | null;
+}
+
+/** A version of a template. What its author gave never changes. */
+export interface TemplateVersion {
+  /** The id. */
+  id: string;
+  /** The template. */
+  templateId: string;
+  /** The number of the version: 1, 2, 3 and so on. */
+  versionNumber: number;
+  /** The MJML source. */
+  mjmlSource: string | null;
+  /**
+   * The HTML source, a Handlebars template. With `mjmlSource`, the HTML that it was compiled to, with the layout and
+   * the partials in it.
+   */
+  htmlContent: string;
+  /** The text, a Handlebars template. */
+  textContent: string | null;
+  /** The JSON Schema of the variables. */
+  variablesSchema: Record<string, unknown> | null;
+  /** The id of the API key that created the version. */
+  createdBy: string;
+  /** When it was created. */
+  createdAt: string;
+  /** The language of the version, as a language tag; null is the default language. */
+  locale: string | null;
+  /** The subject of messages that bring none, a Handlebars template. */
+  subject: string | null;
+  /** What mail programs show beside the subject, a Handlebars template. */
+  preheader: string | null;
+  /** The sender of messages that bring none. */
+  from: string | null;
+  /** The addresses for replies to messages that bring none. */
+  replyTo: string[];
+  /** The layout around the content. */
+  layoutId: string | null;
+  /** Whether the text was made from the HTML, because none was given. */
+  isTextGenerated: boolean;
+  /** The layout and the partials in the version, also those in others, as they were when it was last composed. */
+  parts: TemplatePart[];
+}
+
+/** All versions of a template, newest first. */
+export interface TemplateVersionList {
+  /** The records. */
+  data: TemplateVersionSummary[];
+  /** The version of the default language that messages are rendered from; null if there is no such version yet. */
+  currentVersionId: string | null;
+  /** The current versions of all languages. */
+  currentVersions: CurrentTemplateVersion[];
+}
+
+/** A version of a template, without its content. */
+export interface TemplateVersionSummary {
+  /** The id. */
+  id: string;
+  /** The template. */
+  templateId: string;
+  /** The number of the version, from 1. */
+  versionNumber: number;
+  /** The language of the version, as a language tag; null is the default language. */
+  locale: string | null;
+  /** The id of the API key that created the version. */
+  createdBy: string;
+  /** When it was created. */
+  createdAt: string;
+}
+
+/** A kind of messages that recipients can unsubscribe from. */
+export interface UnsubscribeGroup {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The name. */
+  name: string;
+  /** A description for people. */
+  description: string | null;
+  /** Whether this is the default group of the organization. At most one group is. */
+  isDefault: boolean;
+  /** When it was created. */
+  createdAt: string;
+}
+
+/** The changes to a key. Absent fields keep their values. */
+export interface UpdateApiKeyRequest {
+  /** The name of the key. */
+  name?: string | undefined;
+  /** The permissions. A permission that the calling key lacks cannot be added. */
+  permissions?: readonly Permission[] | undefined;
+  /** The IP addresses and networks that the key can be used from; an empty list means anywhere. */
+  allowedIps?: readonly string[] | undefined;
+  /** When the key expires; null means never. */
+  expiresAt?: string | Date | null | undefined;
+}
+
+/** The change of a message. */
+export interface UpdateMessageRequest {
+  /**
+   * When the message goes: a time with its offset from UTC, up to one year ahead and before its `expiresAt`. Null is
+   * now.
+   */
+  scheduledAt?: string | Date | null | undefined;
+}
+
+/** The changes to an account. Absent fields keep their values. */
+export interface UpdateProviderRequest {
+  /** The display name. */
+  displayName?: string | undefined;
+  /** Whether the account sends messages. */
+  isActive?: boolean | undefined;
+  /** New credentials. They are checked with the provider before they replace the old ones. */
+  credentials?: ProviderCredentials | undefined;
+  /**
+   * New secrets that verify the provider's events. `eventsVerified` is false until an event is verified with them.
+   */
+  eventSecrets?: EventSecrets | undefined;
+  /**
+   * The most calls to the provider per second, over all workers; null removes the limit. Workers apply the change
+   * within a few seconds.
+   */
+  maxRatePerSecond?: number | null | undefined;
+  /**
+   * The most concurrent calls to the provider, over all workers; null removes the limit. Workers apply the change
+   * within a few seconds.
+   */
+  maxConcurrency?: number | null | undefined;
+}
+
+/** The changes to a rule. Absent fields keep their values. */
+export interface UpdateRoutingRuleRequest {
+  /** The name of the rule. */
+  name?: string | undefined;
+  /** Rules with a higher priority are checked first. */
+  priority?: number | undefined;
+  /** Whether the rule is used. */
+  isActive?: boolean | undefined;
+  /** The sender's domain; null matches every domain. */
+  senderDomain?: string | null | undefined;
+  /** The tags of matching messages; an empty list matches every message. */
+  tags?: readonly string[] | undefined;
+  /** Whether a message must have `any` or `all` of the tags. */
+  tagMatch?: TagMatch | undefined;
+  /** The account that sends the messages. */
+  providerAccountId?: string | undefined;
+  /** Up to 5 accounts that send if this account cannot, in this order. */
+  fallbackProviderAccountIds?: readonly string[] | undefined;
+  /** What to do if the provider's response to a call is lost: `wait`, `resend` or `fail`. */
+  onUnknown?: OnUnknown | undefined;
+}
+
+/** The changes to the settings. Absent fields keep their values. */
+export interface UpdateSettingsRequest {
+  /** What happens to a message whose sender domain is not verified: `reject` or `accept`. */
+  unverifiedDomains?: UnverifiedDomains | undefined;
+  /** Whether opens are tracked, unless a message sets `tracking`. */
+  trackOpens?: boolean | undefined;
+  /** Whether clicks are tracked, unless a message sets `tracking`. */
+  trackClicks?: boolean | undefined;
+  /**
+   * How many days messages and their data are stored; null means the operator's retention period. Older messages are
+   * permanently deleted within minutes; messages that are still being sent are deleted when they are done.
+   */
+  retentionDays?: number | null | undefined;
+  /** Rate limits, in requests per second, up to the operator's limits; null means the operator's limit. */
+  rateLimits?: UpdateRateLimits | undefined;
+  /** How many soft bounces of an address add a suppression for it; 0 means never. */
+  softBounceLimit?: number | undefined;
+  /** The number of days within which soft bounces are counted together. */
+  softBounceWindowDays?: number | undefined;
+}
+
+/** The changes to a template. Absent fields keep their values. */
+export interface UpdateTemplateRequest {
+  /** The name of the template. A partial that is used keeps its name. */
+  name?: string | undefined;
+  /** The description of the template; null removes it. */
+  description?: string | null | undefined;
+  /** Up to 20 tags of up to 100 characters each. They replace the present tags. */
+  tags?: readonly string[] | undefined;
+}
+
+/** The changes to a group. Absent fields keep their values. */
+export interface UpdateUnsubscribeGroupRequest {
+  /** The name of the group, which recipients see. */
+  name?: string | undefined;
+  /** The description of the group; null removes it. */
+  description?: string | null | undefined;
+  /** Whether the group is the default group; true replaces the present one. */
+  isDefault?: boolean | undefined;
+}
+
+/** The changes to an endpoint. Absent fields keep their values. */
+export interface UpdateWebhookEndpointRequest {
+  /** A new HTTPS URL. It must respond within 5 seconds, with any status. */
+  url?: string | undefined;
+  /** The types of the events that the endpoint receives from now on. */
+  events?: readonly WebhookEventType[] | undefined;
+  /**
+   * The tags of the messages whose events the endpoint receives from now on; an empty list stands for all messages.
+   */
+  tags?: readonly string[] | undefined;
+  /**
+   * Whether the endpoint receives events. While it is false, new events are not delivered to it, and waiting
+   * deliveries keep waiting.
+   */
+  isActive?: boolean | undefined;
+}
+
+/** The result of checking an account's credentials. */
+export interface ValidationResult {
+  /** Whether the provider accepted the credentials. `isActive` now has the same value. */
+  valid: boolean;
+  providerType: ProviderType;
+}
+
+/** One call to an endpoint. */
+export interface WebhookAttempt {
+  /** The id. */
+  id: string;
+  /** When the call began. */
+  startedAt: string;
+  /** The duration of the call, in milliseconds. */
+  durationMs: number;
+  /** The HTTP status; null if there was no response. */
+  statusCode: number | null;
+  /** The first KiB of the response, or the error of the call. */
+  answer: string | null;
+}
+
+/** The delivery of one event to one endpoint. */
+export interface WebhookDelivery {
+  /** The id of the delivery. The endpoint gets it as the header `webhook-id`. */
+  id: string;
+  /** The webhook endpoint. */
+  webhookEndpointId: string;
+  /** The id of the message; null if the event is about no message. */
+  messageId: string | null;
+  /** The id of the event. */
+  eventId: string;
+  eventType: WebhookEventType;
+  /**
+   * The SHA-256 of the recipient's address in lower case, as lower-case hexadecimal; null if the event is about no
+   * message, or the recipient is no longer stored.
+   */
+  toHash: string | null;
+  /** The status of the delivery. */
+  status: WebhookDeliveryStatus;
+  /** The number of attempts since the delivery was created, or since it was last replayed after its end. */
+  attemptCount: number;
+  /** When the next attempt is due; null if the delivery has ended. */
+  nextAttemptAt: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** When the endpoint accepted the event, or the last attempt failed. */
+  endedAt: string | null;
+  /** The newest 20 attempts, oldest first. */
+  attempts: WebhookAttempt[];
+}
+
+/** A URL that receives events. */
+export interface WebhookEndpoint {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The URL. */
+  url: string;
+  /** The types of the events that the endpoint receives. */
+  events: string[];
+  /**
+   * If not empty, the endpoint receives events of messages only for messages with one of these tags. Events that are
+   * about no message are not filtered.
+   */
+  tags: string[];
+  /** Whether the endpoint receives events. */
+  isActive: boolean;
+  /**
+   * Since when all deliveries have failed; null if the last one succeeded. After five days of failures the endpoint
+   * becomes inactive.
+   */
+  failingSince: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** When it was last changed. */
+  updatedAt: string;
+}
+
+/** A webhook endpoint with its signing secret, which is returned only once. */
+export interface WebhookEndpointWithSecret {
+  /** The id. */
+  id: string;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The URL. */
+  url: string;
+  /** The types of the events that the endpoint receives. */
+  events: string[];
+  /**
+   * If not empty, the endpoint receives events of messages only for messages with one of these tags. Events that are
+   * about no message are not filtered.
+   */
+  tags: string[];
+  /** Whether the endpoint receives events. */
+  isActive: boolean;
+  /**
+   * Since when all deliveries have failed; null if the last one succeeded. After five days of failures the endpoint
+   * becomes inactive.
+   */
+  failingSince: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** When it was last changed. */
+  updatedAt: string;
+  /** The secret that signs the deliveries. It cannot be retrieved again. */
+  secret: string;
+}
+
+/** The response of an endpoint to a test event. */
+export interface WebhookTestResult {
+  /** Whether the endpoint responded with a status from 200 to 299. */
+  success: boolean;
+  /** The HTTP status; 0 if there was no response. */
+  statusCode: number;
+  /** The response time in milliseconds, such as `123ms`. */
+  responseTime: string;
+}
+
+/**
+ * Why a valid request was not done: `details.reason` of every 409 and 422, with the status of each reason.
+ *
+ * - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
+ * - `API_KEY_ENDED` - 409: the API key is revoked or expired.
+ * - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
+ * - `DOMAIN_BUSY` - 409: another request is changing the domain.
+ * - `DOMAIN_EXISTS` - 409: the account already has the domain.
+ * - `DOMAIN_NOT_VERIFIED` - 422: the sender's domain is not verified on the selected account.
+ * - `EVENT_WEBHOOK_BUSY` - 409: another request is registering the event webhook.
+ * - `IDEMPOTENCY_IN_PROGRESS` - 409: an earlier request with the idempotency key still runs.
+ * - `IDEMPOTENCY_KEY_REUSED` - 409: the idempotency key was used for another request.
+ * - `INVALID_CREDENTIALS` - 422: the provider rejected the credentials.
+ * - `MESSAGE_CONTENT_GONE` - 404, 409: the content of the message is no longer stored.
+ * - `MESSAGE_FINISHED` - 409: all recipients of the message have the status FAILED.
+ * - `MESSAGE_NOT_FAILED` - 409: no recipient of the message has the status FAILED.
+ * - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
+ * - `MESSAGE_SENDING` - 409: the message is being sent.
+ * - `MESSAGE_SENT` - 409: the message was sent.
+ * - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+ * - `PARTIAL_EXISTS` - 409: a partial of this name exists.
+ * - `PROVIDER_ACCOUNT_NOT_ACTIVE` - 422: the account that the message names does not exist or is not active.
+ * - `PROVIDER_CANNOT_CARRY` - 422: the selected account cannot carry a part of the message: its size, a header, an
+ * attachment.
+ * - `PROVIDER_REFUSED` - 422: the provider refused the request.
+ * - `REFUSED_BEFORE` - 422: an earlier request with the idempotency key was refused.
+ * - `SUPPRESSION_EXISTS` - 409: the address is already suppressed.
+ * - `SUPPRESSION_LISTS_NOT_OFFERED` - 422: the provider of the account has no suppression lists that can be read.
+ * - `TEMPLATE_IN_USE` - 409: current versions of templates use the layout or partial.
+ * - `TEMPLATE_IS_PART` - 422: the template is a layout or partial, which is not rendered itself.
+ * - `TEMPLATE_NOT_COMPOSABLE` - 422: a template cannot be composed with its layout and partials as they would be; the
+ * message names it.
+ * - `TEMPLATE_NOT_FOUND` - 422: the template does not exist.
+ * - `TEMPLATE_NOT_RENDERABLE` - 422: the template cannot be rendered with these variables.
+ * - `TEMPLATE_WITHOUT_VERSION` - 422: the template has no version.
+ * - `TEST_KEY` - 409: the caller's API key is a test key, which does this to no live message or API key.
+ * - `TOO_MANY_DOMAINS` - 422: the account has the maximum number of domains.
+ * - `TOO_MANY_ROUTING_RULES` - 422: the organization has the maximum number of routing rules.
+ * - `TOO_MANY_TEMPLATE_USES` - 422: more templates use the layout or partial than are composed at once.
+ * - `TOO_MANY_WEBHOOK_ENDPOINTS` - 422: the organization has the maximum number of webhook endpoints.
+ * - `UNKNOWN_ID` - 422: the request names a record that does not exist; `details.issues` says which.
+ * - `UNKNOWN_UNSUBSCRIBE_GROUP` - 422: the unsubscribe group does not exist.
+ * - `URL_UNREACHABLE` - 422: no server responds at the webhook URL.
+ * - `WEBHOOK_ENDPOINT_INACTIVE` - 409: the webhook endpoint is not active.
+ */
+export type ErrorReason = Open<
+  | "ADDRESS_NOT_PUBLIC"
+  | "API_KEY_ENDED"
+  | "ATTACHMENT_NOT_FETCHED"
+  | "DOMAIN_BUSY"
+  | "DOMAIN_EXISTS"
+  | "DOMAIN_NOT_VERIFIED"
+  | "EVENT_WEBHOOK_BUSY"
+  | "IDEMPOTENCY_IN_PROGRESS"
+  | "IDEMPOTENCY_KEY_REUSED"
+  | "INVALID_CREDENTIALS"
+  | "MESSAGE_CONTENT_GONE"
+  | "MESSAGE_FINISHED"
+  | "MESSAGE_NOT_FAILED"
+  | "MESSAGE_NOT_SCHEDULED"
+  | "MESSAGE_SENDING"
+  | "MESSAGE_SENT"
+  | "NO_ACTIVE_PROVIDER"
+  | "PARTIAL_EXISTS"
+  | "PROVIDER_ACCOUNT_NOT_ACTIVE"
+  | "PROVIDER_CANNOT_CARRY"
+  | "PROVIDER_REFUSED"
+  | "REFUSED_BEFORE"
+  | "SUPPRESSION_EXISTS"
+  | "SUPPRESSION_LISTS_NOT_OFFERED"
+  | "TEMPLATE_IN_USE"
+  | "TEMPLATE_IS_PART"
+  | "TEMPLATE_NOT_COMPOSABLE"
+  | "TEMPLATE_NOT_FOUND"
+  | "TEMPLATE_NOT_RENDERABLE"
+  | "TEMPLATE_WITHOUT_VERSION"
+  | "TEST_KEY"
+  | "TOO_MANY_DOMAINS"
+  | "TOO_MANY_ROUTING_RULES"
+  | "TOO_MANY_TEMPLATE_USES"
+  | "TOO_MANY_WEBHOOK_ENDPOINTS"
+  | "UNKNOWN_ID"
+  | "UNKNOWN_UNSUBSCRIBE_GROUP"
+  | "URL_UNREACHABLE"
+  | "WEBHOOK_ENDPOINT_INACTIVE"
+>;
+
+/** The message is accepted and queued. */
+export interface QueuedEvent {
+  /** The type of the event. */
+  event: "QUEUED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: MessageEventData;
+}
+
+/** The provider accepted the message. */
+export interface SentEvent {
+  /** The type of the event. */
+  event: "SENT";
+  /** When the event occurred. */
+  timestamp: string;
+  data: DeliveryEventData;
+}
+
+/** The mailbox accepted the message. */
+export interface DeliveredEvent {
+  /** The type of the event. */
+  event: "DELIVERED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: DeliveryEventData;
+}
+
+/** The message was opened. */
+export interface OpenedEvent {
+  /** The type of the event. */
+  event: "OPENED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: OpenedEventData;
+}
+
+/** A link of the message was followed. */
+export interface ClickedEvent {
+  /** The type of the event. */
+  event: "CLICKED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: ClickedEventData;
+}
+
+/** The receiving server refused the message. */
+export interface BouncedEvent {
+  /** The type of the event. */
+  event: "BOUNCED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: BouncedEventData;
+}
+
+/** The recipient reported the message as spam. */
+export interface ComplainedEvent {
+  /** The type of the event. */
+  event: "COMPLAINED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: DeliveryEventData;
+}
+
+/** The recipient unsubscribed. */
+export interface UnsubscribedEvent {
+  /** The type of the event. */
+  event: "UNSUBSCRIBED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: DeliveryEventData;
+}
+
+/** The message was not sent to the recipient. */
+export interface DroppedEvent {
+  /** The type of the event. */
+  event: "DROPPED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: BouncedEventData;
+}
+
+/** Sending or delivery is delayed, and tried again. */
+export interface DeferredEvent {
+  /** The type of the event. */
+  event: "DEFERRED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: DeliveryEventData;
+}
+
+/** An address is suppressed from now on. */
+export interface SuppressionCreatedEvent {
+  /** The type of the event. */
+  event: "SUPPRESSION_CREATED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: SuppressionEventData;
+}
+
+/** A suppression was removed. */
+export interface SuppressionRemovedEvent {
+  /** The type of the event. */
+  event: "SUPPRESSION_REMOVED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: SuppressionEventData;
+}
+
+/** A sender domain became verified. */
+export interface DomainVerifiedEvent {
+  /** The type of the event. */
+  event: "DOMAIN_VERIFIED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: DomainEventData;
+}
+
+/**
+ * A sender domain that was verified no longer is: the provider reports it as unverified or no longer lists it, or the
+ * credentials no longer show it.
+ */
+export interface DomainBrokenEvent {
+  /** The type of the event. */
+  event: "DOMAIN_BROKEN";
+  /** When the event occurred. */
+  timestamp: string;
+  data: DomainEventData;
+}
+
+/**
+ * A provider account cannot send, or too many of its calls fail. One event is posted for each failure, until it ends.
+ */
+export interface ProviderFailingEvent {
+  /** The type of the event. */
+  event: "PROVIDER_FAILING";
+  /** When the event occurred. */
+  timestamp: string;
+  data: ProviderFailureEventData;
+}
+
+/** A failure of a provider account ended. */
+export interface ProviderRecoveredEvent {
+  /** The type of the event. */
+  event: "PROVIDER_RECOVERED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: ProviderFailureEventData;
+}
+
+/** Waypost deactivated another webhook endpoint of the organization. */
+export interface WebhookEndpointDisabledEvent {
+  /** The type of the event. */
+  event: "WEBHOOK_ENDPOINT_DISABLED";
+  /** When the event occurred. */
+  timestamp: string;
+  data: WebhookEndpointDisabledEventData;
+}
+
+/** The message and the recipient of an event. */
+export interface MessageEventData {
+  /** The message. */
+  messageId: string;
+  /** The type of the event, as in `event`. */
+  eventType: WebhookEventType;
+  /** The address of the recipient. */
+  recipient: string;
+  /** The address of the sender. */
+  from: string;
+  /** The subject of the message. */
+  subject: string;
+  /** The event. It is the same for every endpoint. */
+  eventId: string;
+  /** The tags of the message. */
+  tags: string[];
+  /** Present if the message is a test: no provider was called. */
+  test?: true | undefined;
+  /** The metadata of the message, if it has any. */
+  metadata?: Record<string, unknown> | undefined;
+  /** The type of the provider. */
+  providerType?: ProviderType | undefined;
+}
+
+/** The message of an event, and the call to the provider. */
+export interface DeliveryEventData {
+  /** The message. */
+  messageId: string;
+  /** The type of the event, as in `event`. */
+  eventType: WebhookEventType;
+  /** The address of the recipient. */
+  recipient: string;
+  /** The address of the sender. */
+  from: string;
+  /** The subject of the message. */
+  subject: string;
+  /** The event. It is the same for every endpoint. */
+  eventId: string;
+  /** The tags of the message. */
+  tags: string[];
+  /** Present if the message is a test: no provider was called. */
+  test?: true | undefined;
+  /** The metadata of the message, if it has any. */
+  metadata?: Record<string, unknown> | undefined;
+  /** The type of the provider. */
+  providerType?: ProviderType | undefined;
+  /** Why, if that is known. */
+  reason?: string | undefined;
+  /** The call to the provider, if that is known. */
+  attemptId?: string | undefined;
+  /** The id that the provider gave to the message, if that is known. */
+  providerMessageId?: string | undefined;
+}
+
+/** The message that was opened. */
+export interface OpenedEventData {
+  /** The message. */
+  messageId: string;
+  /** The type of the event, as in `event`. */
+  eventType: WebhookEventType;
+  /** The address of the recipient. */
+  recipient: string;
+  /** The address of the sender. */
+  from: string;
+  /** The subject of the message. */
+  subject: string;
+  /** The event. It is the same for every endpoint. */
+  eventId: string;
+  /** The tags of the message. */
+  tags: string[];
+  /** Present if the message is a test: no provider was called. */
+  test?: true | undefined;
+  /** The metadata of the message, if it has any. */
+  metadata?: Record<string, unknown> | undefined;
+  /** The type of the provider. */
+  providerType?: ProviderType | undefined;
+  /** Why, if that is known. */
+  reason?: string | undefined;
+  /** The call to the provider, if that is known. */
+  attemptId?: string | undefined;
+  /** The id that the provider gave to the message, if that is known. */
+  providerMessageId?: string | undefined;
+  /** Whether it was a program and not a person, if that is known. */
+  isBot?: boolean | undefined;
+}
+
+/** The message, and the link that was followed. */
+export interface ClickedEventData {
+  /** The message. */
+  messageId: string;
+  /** The type of the event, as in `event`. */
+  eventType: WebhookEventType;
+  /** The address of the recipient. */
+  recipient: string;
+  /** The address of the sender. */
+  from: string;
+  /** The subject of the message. */
+  subject: string;
+  /** The event. It is the same for every endpoint. */
+  eventId: string;
+  /** The tags of the message. */
+  tags: string[];
+  /** Present if the message is a test: no provider was called. */
+  test?: true | undefined;
+  /** The metadata of the message, if it has any. */
+  metadata?: Record<string, unknown> | undefined;
+  /** The type of the provider. */
+  providerType?: ProviderType | undefined;
+  /** Why, if that is known. */
+  reason?: string | undefined;
+  /** The call to the provider, if that is known. */
+  attemptId?: string | undefined;
+  /** The id that the provider gave to the message, if that is known. */
+  providerMessageId?: string | undefined;
+  /** The link. */
+  url?: string | undefined;
+  /** Whether it was a program and not a person, if that is known. */
+  isBot?: boolean | undefined;
+}
+
+/** The message that an address did not get, and why. */
+export interface BouncedEventData {
+  /** The message. */
+  messageId: string;
+  /** The type of the event, as in `event`. */
+  eventType: WebhookEventType;
+  /** The address of the recipient. */
+  recipient: string;
+  /** The address of the sender. */
+  from: string;
+  /** The subject of the message. */
+  subject: string;
+  /** The event. It is the same for every endpoint. */
+  eventId: string;
+  /** The tags of the message. */
+  tags: string[];
+  /** Present if the message is a test: no provider was called. */
+  test?: true | undefined;
+  /** The metadata of the message, if it has any. */
+  metadata?: Record<string, unknown> | undefined;
+  /** The type of the provider. */
+  providerType?: ProviderType | undefined;
+  /** Why, if that is known. */
+  reason?: string | undefined;
+  /** The call to the provider, if that is known. */
+  attemptId?: string | undefined;
+  /** The id that the provider gave to the message, if that is known. */
+  providerMessageId?: string | undefined;
+  /** Why the address did not get the message. */
+  bounceType?: BounceType | undefined;
+}
+
+/** The suppression of an event. */
+export interface SuppressionEventData {
+  /** The type of the event, as in `event`. */
+  eventType: WebhookEventType;
+  /** The event. It is the same for every endpoint. */
+  eventId: string;
+  /** The suppression. */
+  suppressionId: string;
+  /** The SHA-256 of the address in lower case, as lower-case hexadecimal. */
+  emailHash: string;
+  /** The group in which the address is suppressed; null stands for all mail. */
+  unsubscribeGroupId: string | null;
+  /** Why the address was suppressed. */
+  source: SuppressionSource;
+  /** Only in a test event: `{"test": true}`. */
+  metadata?: Record<string, unknown> | undefined;
+}
+
+/** The sender domain of an event. */
+export interface DomainEventData {
+  /** The type of the event, as in `event`. */
+  eventType: WebhookEventType;
+  /** The event. It is the same for every endpoint. */
+  eventId: string;
+  /** The domain. */
+  domainId: string;
+  /** The name of the domain. */
+  domain: string;
+  /** The account. */
+  providerAccountId: string;
+  /** The state of the domain; `unknown` if the credentials do not show it. */
+  state: DomainState;
+  /** Only in a test event: `{"test": true}`. */
+  metadata?: Record<string, unknown> | undefined;
+}
+
+/** The provider account of an event, and its failure. */
+export interface ProviderFailureEventData {
+  /** The type of the event, as in `event`. */
+  eventType: WebhookEventType;
+  /** The event. It is the same for every endpoint. */
+  eventId: string;
+  /** The account. */
+  providerAccountId: string;
+  /** The type of the provider. */
+  providerType: ProviderType;
+  /** The name of the account. */
+  displayName: string;
+  /** Why the account fails. */
+  cause: ProviderFailureCause;
+  /** When the failure began. */
+  failingSince: string;
+  /** Why, in the provider's words, if the cause is `ACCOUNT_UNUSABLE`. */
+  reason?: string | undefined;
+  /** Only in a test event: `{"test": true}`. */
+  metadata?: Record<string, unknown> | undefined;
+}
+
+/** The webhook endpoint that is inactive now. */
+export interface WebhookEndpointDisabledEventData {
+  /** The type of the event, as in `event`. */
+  eventType: WebhookEventType;
+  /** The event. It is the same for every endpoint. */
+  eventId: string;
+  /** The endpoint that is inactive now. */
+  webhookEndpointId: string;
+  /** Why the endpoint was deactivated. */
+  reason: WebhookDisabledReason;
+  /** Since when all calls failed; null if none had failed before. */
+  failingSince: string | null;
+  /** Only in a test event: `{"test": true}`. */
+  metadata?: Record<string, unknown> | undefined;
+}
+
+/** The body of a webhook: an event, in the form of its type. More fields may be added to `data`. */
+export type WebhookEvent =
+  | QueuedEvent
+  | SentEvent
+  | DeliveredEvent
+  | OpenedEvent
+  | ClickedEvent
+  | BouncedEvent
+  | ComplainedEvent
+  | UnsubscribedEvent
+  | DroppedEvent
+  | DeferredEvent
+  | SuppressionCreatedEvent
+  | SuppressionRemovedEvent
+  | DomainVerifiedEvent
+  | DomainBrokenEvent
+  | ProviderFailingEvent
+  | ProviderRecoveredEvent
+  | WebhookEndpointDisabledEvent;
+
+/** How far a message, or its copy to one recipient, is. */
+export type MessageStatus = Open<
+  | "QUEUED"
+  | "SENDING"
+  | "SENT"
+  | "DELIVERED"
+  | "BOUNCED"
+  | "FAILED"
+>;
+
+/** The length of the buckets of a series. */
+export type MetricsGranularity = Open<
+  | "hour"
+  | "day"
+  | "week"
+  | "month"
+>;
+
+/** By what the counts are grouped. */
+export type MetricsGroupBy = Open<
+  | "provider"
+  | "domain"
+  | "template"
+  | "account"
+  | "tag"
+  | "recipientDomain"
+>;
+
+/** Why an address is suppressed. */
+export type SuppressionSource = Open<
+  | "BOUNCE"
+  | "COMPLAINT"
+  | "MANUAL"
+  | "IMPORT"
+  | "UNSUBSCRIBE"
+>;
+
+/** How far the delivery of an event to an endpoint is. */
+export type WebhookDeliveryStatus = Open<
+  | "PENDING"
+  | "DELIVERED"
+  | "FAILED"
+>;
+
+/** What an API key may do. */
+export type Permission = Open<
+  | "SEND"
+  | "TEMPLATES_READ"
+  | "TEMPLATES_WRITE"
+  | "PROVIDERS_READ"
+  | "PROVIDERS_WRITE"
+  | "METRICS_READ"
+  | "SETTINGS_WRITE"
+  | "CONTENT_READ"
+>;
+
+/** Who made a change: a client with an API key, a recipient by a link in a message, or Waypost itself. */
+export type AuditActorType = Open<
+  | "api_key"
+  | "recipient"
+  | "system"
+>;
+
+/** Whether each recipient gets a mail of their own (`private`), or all get one mail and see each other (`shared`). */
+export type DeliveryMode = Open<
+  | "private"
+  | "shared"
+>;
+
+/** What happens to a test message. */
+export type TestOutcome = Open<
+  | "delivered"
+  | "bounced"
+  | "complained"
+  | "deferred"
+  | "failed"
+  | "suppressed"
+  | "unknown"
+  | "failover"
+>;
+
+/** Whether a message is queued, or not sent because all its recipients are suppressed. */
+export type SendStatus = Open<
+  | "queued"
+  | "suppressed"
+>;
+
+/** An email provider. */
+export type ProviderType = Open<
+  | "SENDGRID"
+  | "POSTMARK"
+  | "MAILGUN"
+  | "SES"
+  | "SMTP"
+>;
+
+/** Whether a message needs any of a rule's tags, or all of them. */
+export type TagMatch = Open<
+  | "any"
+  | "all"
+>;
+
+/** What is done with a message if the provider's answer was lost, so that nobody knows whether it was accepted. */
+export type OnUnknown = Open<
+  | "wait"
+  | "resend"
+  | "fail"
+>;
+
+/** A `TEMPLATE` makes messages; a `LAYOUT` or a `PARTIAL` is a part of templates. */
+export type TemplateType = Open<
+  | "TEMPLATE"
+  | "LAYOUT"
+  | "PARTIAL"
+>;
+
+/** What a webhook reports. */
+export type WebhookEventType = Open<
+  | "QUEUED"
+  | "SENT"
+  | "DELIVERED"
+  | "OPENED"
+  | "CLICKED"
+  | "BOUNCED"
+  | "COMPLAINED"
+  | "UNSUBSCRIBED"
+  | "DROPPED"
+  | "DEFERRED"
+  | "SUPPRESSION_CREATED"
+  | "SUPPRESSION_REMOVED"
+  | "DOMAIN_VERIFIED"
+  | "DOMAIN_BROKEN"
+  | "PROVIDER_FAILING"
+  | "PROVIDER_RECOVERED"
+  | "WEBHOOK_ENDPOINT_DISABLED"
+>;
+
+/** Whether the provider verified the domain; `unknown` if the credentials do not show it. */
+export type DomainState = Open<
+  | "verified"
+  | "unverified"
+  | "unknown"
+>;
+
+/** The type of a DNS record. */
+export type DnsRecordType = Open<
+  | "TXT"
+  | "CNAME"
+  | "MX"
+>;
+
+/** What a DNS record is for. */
+export type DnsRecordPurpose = Open<
+  | "DKIM"
+  | "SPF"
+  | "RETURN_PATH"
+  | "TRACKING"
+  | "DMARC"
+  | "OWNERSHIP"
+>;
+
+/** Whether the provider found the DNS record. */
+export type DnsRecordStatus = Open<
+  | "pending"
+  | "verified"
+  | "failed"
+>;
+
+/** The kind of an error, for programs. */
+export type ErrorCode = Open<
+  | "VALIDATION_ERROR"
+  | "AUTHENTICATION_ERROR"
+  | "FORBIDDEN"
+  | "NOT_FOUND"
+  | "METHOD_NOT_ALLOWED"
+  | "CONFLICT"
+  | "PAYLOAD_TOO_LARGE"
+  | "UNSUPPORTED_MEDIA_TYPE"
+  | "PROVIDER_INVALID_CREDENTIALS"
+  | "RATE_LIMIT_EXCEEDED"
+  | "SERVICE_UNAVAILABLE"
+  | "INTERNAL_ERROR"
+>;
+
+/** What happened to a message. */
+export type EventType = Open<
+  | "QUEUED"
+  | "SENT"
+  | "DELIVERED"
+  | "OPENED"
+  | "CLICKED"
+  | "BOUNCED"
+  | "COMPLAINED"
+  | "UNSUBSCRIBED"
+  | "DROPPED"
+  | "DEFERRED"
+>;
+
+/**
+ * Why an address did not get a message: it does not exist, it could not be delivered to for now, or the receiving
+ * server blocked the message.
+ */
+export type BounceType = Open<
+  | "hard"
+  | "soft"
+  | "block"
+>;
+
+/** In which field a message names the recipient. */
+export type RecipientKind = Open<
+  | "TO"
+  | "CC"
+  | "BCC"
+>;
+
+/** How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost. */
+export type SendAttemptOutcome = Open<
+  | "ACCEPTED"
+  | "REJECTED"
+  | "THROTTLED"
+  | "UNAVAILABLE"
+  | "UNKNOWN"
+  | "PENDING"
+>;
+
+/** What is done with a message whose sender has a domain that no provider account has verified. */
+export type UnverifiedDomains = Open<
+  | "reject"
+  | "accept"
+>;
+
+/**
+ * `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls
+ * failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the
+ * credentials. An account may fail for several causes; each ends by itself.
+ */
+export type ProviderFailureCause = Open<
+  | "ACCOUNT_UNUSABLE"
+  | "CALLS_FAILED"
+  | "INVALID_CREDENTIALS"
+>;
+
+/** `GONE`: the endpoint answered 410. `FAILING`: all calls failed for five days. */
+export type WebhookDisabledReason = Open<
+  | "GONE"
+  | "FAILING"
+>;
+
+export type Addresses =
+  | string
+  | readonly string[];
+
+export interface DnsRecord {
+  /** The type of the record. */
+  type: DnsRecordType;
+  /** The full name of the record. */
+  name: string;
+  /** The value of the record. */
+  value: string;
+  /** The priority of an MX record; null for other types. */
+  priority: number | null;
+  /** What the record is for. */
+  purpose: DnsRecordPurpose;
+  /** Whether the provider found the record. */
+  status: DnsRecordStatus;
+}
+
+export interface ErrorDetails {
+  /** The first 100 mistakes of an invalid request. */
+  issues?: ErrorIssue[] | undefined;
+  /** With 403: the permission that the API key lacks. */
+  requiredPermission?: Permission | undefined;
+  /** The provider that refused the request. */
+  providerType?: ProviderType | undefined;
+  /** Of an import that ended early: the number of newly suppressed addresses. */
+  imported?: number | undefined;
+  /** Of an import that ended early: the number of addresses that were already suppressed. */
+  alreadyThere?: number | undefined;
+  /** Of an import that ended early: the number of entries that could not be used. */
+  unusable?: number | undefined;
+  /** Of an import that ended early: where to continue. */
+  nextCursor?: string | undefined;
+  reason?: ErrorReason | undefined;
+}
+
+export interface ErrorIssue {
+  /** Where in the request, such as `to.3`; empty for the whole. */
+  path: string;
+  /** What is wrong, for people. */
+  message: string;
+}
+
+export interface EventSecrets {
+  /** SENDGRID: the verification key of the event webhook, as SendGrid shows it. */
+  publicKey?: string | undefined;
+  /** MAILGUN: the HTTP webhook signing key of the account. */
+  signingKey?: string | undefined;
+  /**
+   * SES: the ARN of the SNS topic that the configuration set publishes to. It must be in the region of the account.
+   */
+  topicArn?: string | undefined;
+}
+
+export interface MailgunCredentials {
+  /** The API key. */
+  apiKey: string;
+  /** The sending domain. */
+  domain: string;
+  /** `us` (the default) or `eu`. */
+  region?: string | undefined;
+}
+
+export interface PostmarkCredentials {
+  /** The token of the server. */
+  serverToken: string;
+  /** The token of the account, which is needed to list and add domains. */
+  accountToken?: string | undefined;
+  /** The message stream to send through. */
+  messageStream?: string | undefined;
+}
+
+export type ProviderCredentials =
+  | SendgridCredentials
+  | PostmarkCredentials
+  | MailgunCredentials
+  | SesCredentials
+  | SmtpCredentials;
+
+export type Recipients =
+  | string
+  | ReadonlyArray<string | MessageRecipient>;
+
+export interface SendgridCredentials {
+  /** The API key. */
+  apiKey: string;
+  /** `global` (the default) or `eu`. */
+  region?: string | undefined;
+}
+
+export interface SesCredentials {
+  /** The id of the access key. */
+  accessKeyId: string;
+  /** The secret access key. */
+  secretAccessKey: string;
+  /** The session token of temporary credentials. */
+  sessionToken?: string | undefined;
+  /** The configuration set that publishes events. */
+  configurationSet?: string | undefined;
+  /** The region, such as `eu-central-1`. */
+  region: string;
+}
+
+export interface SmtpCredentials {
+  /** The host name or IP address of the mail server. */
+  host: string;
+  /** The port. The default is 587, with `tls` `implicit` 465, with `none` 25. */
+  port?: number | undefined;
+  /** The user name to log in with, together with `password`. */
+  username?: string | undefined;
+  /** The password of `username`. */
+  password?: string | undefined;
+  /** `starttls` (the default), `implicit` or `none`. */
+  tls?: string | undefined;
+}
+
+export interface Tracking {
+  /** Whether opens are tracked. */
+  opens?: boolean | undefined;
+  /** Whether clicks are tracked. */
+  clicks?: boolean | undefined;
+}
+
+export interface UpdateRateLimits {
+  /** Sends per second. */
+  sendPerSecond?: number | null | undefined;
+  /** Other requests per second. */
+  otherPerSecond?: number | null | undefined;
+}
+
+/** The parameters of "List messages". */
+export interface ListMessagesParams {
+  /** The page number, from 1. */
+  page?: number | undefined;
+  /** The number of items per page. */
+  limit?: number | undefined;
+  /**
+   * The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+   * beginning.
+   */
+  cursor?: string | undefined;
+  /** Tests only, or live messages only. The default is whether the API key is a test key. */
+  test?: boolean | undefined;
+  /** Only messages with one of these statuses, separated by commas. */
+  status?: readonly MessageStatus[] | undefined;
+  /** Only messages whose subject contains this text. Upper and lower case are not distinguished. */
+  search?: string | undefined;
+  /** Only messages to this address. */
+  recipient?: string | undefined;
+  /** Only messages from this address, or from all addresses of this domain. */
+  from?: string | undefined;
+  /** Only messages with this tag. */
+  tag?: string | undefined;
+  /** Only messages with this template. */
+  templateId?: string | undefined;
+  /** Only messages of this provider account: the `providerAccountId` of the list. */
+  providerAccountId?: string | undefined;
+  /** Only messages for which a provider returned this message id, for any recipient. */
+  providerMessageId?: string | undefined;
+  /** Only messages accepted at or after this time, in whole milliseconds. */
+  createdFrom?: string | Date | undefined;
+  /**
+   * Only messages accepted before this time, in whole milliseconds. A date without a time includes that whole day.
+   */
+  createdTo?: string | Date | undefined;
+}
+
+/** The parameters of "List a message's recipients". */
+export interface ListMessageRecipientsParams {
+  /** The page number, from 1. */
+  page?: number | undefined;
+  /** The number of items per page. */
+  limit?: number | undefined;
+  /**
+   * The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+   * beginning.
+   */
+  cursor?: string | undefined;
+}
+
+/** The parameters of "Get a message's content". */
+export interface GetMessageContentParams {
+  /** The position of a recipient in the send request, from 0: the content as rendered for this recipient. */
+  position?: number | undefined;
+}
+
+/** The parameters of "Get metrics over time". */
+export interface GetMetricsParams {
+  /** The start of the period. The default is 30 days ago. */
+  from?: string | Date | undefined;
+  /** The end of the period. The default is now. A date without a time includes that whole day. */
+  to?: string | Date | undefined;
+  /** The length of a bucket. The default is `day`. */
+  granularity?: MetricsGranularity | undefined;
+  /** Only messages with this tag. */
+  tag?: string | undefined;
+  /** Only recipients whose mail went through this provider account. */
+  providerAccountId?: string | undefined;
+  /** Only messages with this template. */
+  templateId?: string | undefined;
+  /**
+   * The time zone of hours, days, weeks and months, and of times without an offset: a name of the IANA database. The
+   * default is UTC.
+   */
+  timeZone?: string | undefined;
+}
+
+/** The parameters of "Get metrics by provider, domain, template, account, tag or recipient domain". */
+export interface GetMetricsBreakdownParams {
+  /** The start of the period. The default is 30 days ago. */
+  from?: string | Date | undefined;
+  /** The end of the period. The default is now. A date without a time includes that whole day. */
+  to?: string | Date | undefined;
+  /** What to group by. The default is `provider`. */
+  groupBy?: MetricsGroupBy | undefined;
+  /** Only messages with this tag. */
+  tag?: string | undefined;
+  /** Only recipients whose mail went through this provider account. */
+  providerAccountId?: string | undefined;
+  /** Only messages with this template. */
+  templateId?: string | undefined;
+  /**
+   * The time zone of hours, days, weeks and months, and of times without an offset: a name of the IANA database. The
+   * default is UTC.
+   */
+  timeZone?: string | undefined;
+}
+
+/** The parameters of "Get total metrics". */
+export interface GetMetricsSummaryParams {
+  /** The start of the period. The default is 30 days ago. */
+  from?: string | Date | undefined;
+  /** The end of the period. The default is now. A date without a time includes that whole day. */
+  to?: string | Date | undefined;
+  /** Only messages with this tag. */
+  tag?: string | undefined;
+  /** Only recipients whose mail went through this provider account. */
+  providerAccountId?: string | undefined;
+  /** Only messages with this template. */
+  templateId?: string | undefined;
+  /**
+   * The time zone of hours, days, weeks and months, and of times without an offset: a name of the IANA database. The
+   * default is UTC.
+   */
+  timeZone?: string | undefined;
+}
+
+/** The parameters of "List API keys". */
+export interface ListApiKeysParams {
+  /** The page number, from 1. */
+  page?: number | undefined;
+  /** The number of items per page. */
+  limit?: number | undefined;
+  /**
+   * The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+   * beginning.
+   */
+  cursor?: string | undefined;
+}
+
+/** The parameters of "List the audit log". */
+export interface ListAuditLogsParams {
+  /** The page number, from 1. */
+  page?: number | undefined;
+  /** The number of items per page. */
+  limit?: number | undefined;
+  /**
+   * The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+   * beginning.
+   */
+  cursor?: string | undefined;
+  /** Only entries with this action, such as `provider.created`. */
+  action?: string | undefined;
+  /** Only entries with this target type, such as `provider`. */
+  targetType?: string | undefined;
+  /** Only entries with this target id. */
+  targetId?: string | undefined;
+  /** Only entries at or after this time. */
+  from?: string | Date | undefined;
+  /** Only entries before this time. A date without a time includes that whole day. */
+  to?: string | Date | undefined;
+}
+
+/** The parameters of "List templates". */
+export interface ListTemplatesParams {
+  /** The page number, from 1. */
+  page?: number | undefined;
+  /** The number of items per page. */
+  limit?: number | undefined;
+  /**
+   * The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+   * beginning.
+   */
+  cursor?: string | undefined;
+}
+
+/** The parameters of "List suppressions". */
+export interface ListSuppressionsParams {
+  /** The page number, from 1. */
+  page?: number | undefined;
+  /** The number of items per page. */
+  limit?: number | undefined;
+  /**
+   * The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+   * beginning.
+   */
+  cursor?: string | undefined;
+  /** Only suppressions of this address: for all messages, and in groups. */
+  email?: string | undefined;
+  /** Only suppressions with this source. */
+  source?: SuppressionSource | undefined;
+  /** Only suppressions of this unsubscribe group. */
+  groupId?: string | undefined;
+}
+
+/** The parameters of "Import suppressions". */
+export interface ImportSuppressionsParams {
+  /** For a CSV file: the unsubscribe group that the suppressions apply to. The default is all messages. */
+  unsubscribeGroupId?: string | undefined;
+}
+
+/** The parameters of "Export suppressions". */
+export interface ExportSuppressionsParams {
+  /** Only suppressions with this source. */
+  source?: SuppressionSource | undefined;
+  /** Only suppressions of this unsubscribe group. */
+  groupId?: string | undefined;
+}
+
+/** The parameters of "List a webhook endpoint's deliveries". */
+export interface ListWebhookDeliveriesParams {
+  /** The page number, from 1. */
+  page?: number | undefined;
+  /** The number of items per page. */
+  limit?: number | undefined;
+  /**
+   * The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+   * beginning.
+   */
+  cursor?: string | undefined;
+  /** Only deliveries with this status. */
+  status?: WebhookDeliveryStatus | undefined;
+}
