@@ -48,11 +48,6 @@ use ticker::Ticker;
 const LEADER_CHECK_MAX: Duration = Duration::from_secs(2);
 /// Longest interval at which scheduled mail that is due is looked for.
 const PUSH_SCHEDULED_EVERY_MAX: Duration = Duration::from_millis(250);
-/// Shortest interval at which metrics are rolled up. Each run writes some forty rows for an
-/// organization however many messages it had meanwhile: at 2,800 messages a second of 100
-/// organizations, runs each second wrote 3.5 rows and 1 KB of WAL more for each message.
-/// Queries read what waits, too.
-const ROLL_UP_METRICS_EVERY_MIN: Duration = Duration::from_secs(3);
 /// Longest interval at which the events of tests are recorded.
 const REPORT_TESTS_EVERY_MAX: Duration = Duration::from_millis(250);
 const REAP_UNREGISTERED_EVERY: Duration = Duration::from_secs(60);
@@ -161,7 +156,7 @@ fn start_tickers(
 /// The longest time over which the first runs of the tasks are spread.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
 /// The number of tasks.
-const TASKS: u32 = 16;
+const TASKS: u32 = 15;
 
 /// The tasks and their intervals.
 fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
@@ -176,8 +171,7 @@ fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
         (Task::RelayWebhooks, tick),
         (Task::DeleteWebhooks, DELETE_WEBHOOKS_EVERY),
         (Task::DeleteKeys, DELETE_KEYS_EVERY),
-        (Task::RollUpMessages, tick),
-        (Task::RollUpMetrics, tick.max(ROLL_UP_METRICS_EVERY_MIN)),
+        (Task::RollUp, tick),
         (Task::CheckDomains, tick),
         (Task::LookUp, tick),
         (Task::DropMonths, DROP_MONTHS_EVERY),

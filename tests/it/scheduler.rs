@@ -11,7 +11,7 @@ use waypost_tests::{Finished, Process, Program, TestApp, wait_until, wait_within
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
 
 /// The tasks of the leader.
-const TASKS: [&str; 16] = [
+const TASKS: [&str; 15] = [
     "delete-expired",
     "delete-keys",
     "delete-webhooks",
@@ -25,8 +25,7 @@ const TASKS: [&str; 16] = [
     "relay",
     "relay-webhooks",
     "report-tests",
-    "roll-up-messages",
-    "roll-up-metrics",
+    "roll-up",
     "scheduled",
 ];
 
@@ -99,7 +98,7 @@ async fn a_hanging_task_delays_no_other() {
         app.value("SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL")
             .await
             .as_deref()
-            == Some("16")
+            == Some("15")
     })
     .await;
     let mut held = app.pool.begin().await.unwrap();
@@ -110,7 +109,7 @@ async fn a_hanging_task_delays_no_other() {
     wait_until("a task hangs", async || {
         app.value(
             "SELECT name FROM scheduler_tasks
-             WHERE name = 'roll-up-metrics' AND last_finished_at <= last_started_at
+             WHERE name = 'roll-up' AND last_finished_at <= last_started_at
                AND last_started_at < now() - interval '2 seconds'",
         )
         .await
@@ -121,13 +120,13 @@ async fn a_hanging_task_delays_no_other() {
         let query = format!(
             "SELECT name FROM scheduler_tasks s
              WHERE name = '{name}' AND last_succeeded_at >
-                   (SELECT last_started_at + interval '2 seconds' FROM scheduler_tasks WHERE name = 'roll-up-metrics')"
+                   (SELECT last_started_at + interval '2 seconds' FROM scheduler_tasks WHERE name = 'roll-up')"
         );
         wait_until(name, async || app.value(&query).await.is_some()).await;
     }
     held.rollback().await.unwrap();
     wait_until("it goes on", async || {
-        app.value("SELECT name FROM scheduler_tasks WHERE name = 'roll-up-metrics' AND last_finished_at > now() - interval '2 seconds'")
+        app.value("SELECT name FROM scheduler_tasks WHERE name = 'roll-up' AND last_finished_at > now() - interval '2 seconds'")
             .await
             .is_some()
     })
@@ -139,7 +138,7 @@ async fn operators_see_the_last_run_of_each_task() {
     let app = TestApp::builder().without_worker().start().await;
     let ran = "SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL";
     wait_until("all have run", async || {
-        app.value(ran).await.as_deref() == Some("16")
+        app.value(ran).await.as_deref() == Some("15")
     })
     .await;
     let finished = tasks(&app, &[]).await;

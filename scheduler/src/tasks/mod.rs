@@ -52,10 +52,8 @@ pub(crate) enum Task {
     CheckDomains,
     /// Looks up messages at the provider whose answer was lost.
     LookUp,
-    /// Rolls up message counts.
-    RollUpMessages,
-    /// Rolls up metrics.
-    RollUpMetrics,
+    /// Rolls up metrics and message counts.
+    RollUp,
     /// Drops expired months.
     DropMonths,
     /// Deletes expired messages row by row.
@@ -78,8 +76,7 @@ impl Task {
             Self::DeleteWebhooks => "delete-webhooks",
             Self::CheckDomains => "domains",
             Self::LookUp => "look-up",
-            Self::RollUpMessages => "roll-up-messages",
-            Self::RollUpMetrics => "roll-up-metrics",
+            Self::RollUp => "roll-up",
             Self::DropMonths => "drop-months",
             Self::DeleteExpired => "delete-expired",
         }
@@ -116,8 +113,7 @@ impl Tasks {
             Task::DeleteWebhooks => webhooks::delete_of_deleted(self).await,
             Task::CheckDomains => domains::start_due(self).await,
             Task::LookUp => reconcile::start_due(self).await,
-            Task::RollUpMessages => rollup::roll_up_messages(self).await,
-            Task::RollUpMetrics => rollup::roll_up_metrics(self).await,
+            Task::RollUp => rollup::roll_up(self).await,
             Task::DropMonths => retention::drop_months(self).await,
             Task::DeleteExpired => retention::delete_expired(self).await,
         }

@@ -1,8 +1,8 @@
 //! Rolls up the deltas of metrics, and the deltas of messages into their counters and the index
-//! of their subjects. Queries read the remaining deltas too, so these tasks affect only their
+//! of their subjects. Queries read the remaining deltas too, so this task affects only their
 //! speed.
 //!
-//! They work in small steps with a pause after each, because sending needs the processors too:
+//! It works in small steps with a pause after each, because sending needs the processors too:
 //! rolled up at once, the deltas of 2,000 sends per second kept one of two processors busy for
 //! a tenth of a second, which delayed the messages sent meanwhile. A step handles the rows of
 //! a shard of the organizations, because a good part of its work is per organization. If the
@@ -40,22 +40,20 @@ pub(crate) struct Rollup {
     found: AtomicI64,
 }
 
-pub(super) async fn roll_up_metrics(tasks: &Tasks) -> Result<(), Fault> {
+/// Rolls up metrics and messages. A failure of one does not affect the other.
+pub(super) async fn roll_up(tasks: &Tasks) -> Result<(), Fault> {
     let (pool, rollup) = (&tasks.pool, &tasks.metrics_rollup);
     let metrics = rollup.run(pool, async |pool, shard, rows| {
         let mut connection = pool.acquire().await.or_fault("roll up metrics")?;
         metrics::store::roll_up(&mut connection, shard, rows).await
     });
-    metrics.await
-}
-
-pub(super) async fn roll_up_messages(tasks: &Tasks) -> Result<(), Fault> {
-    let (pool, rollup) = (&tasks.pool, &tasks.messages_rollup);
+    let metrics = metrics.await;
+    let rollup = &tasks.messages_rollup;
     let messages = rollup.run(pool, async |pool, shard, rows| {
         let mut connection = pool.acquire().await.or_fault("roll up messages")?;
         list::store::roll_up(&mut connection, shard, rows).await
     });
-    messages.await
+    messages.await.and(metrics)
 }
 
 impl Rollup {
