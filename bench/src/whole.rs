@@ -47,7 +47,7 @@ async fn attachments(builder: &Builder, report: &mut Report) -> Result<(), Failu
         figure: format!("{each:.1} ms"),
         baseline: format!("{floor:.2} ms bare proxy"),
         ratio: Some(each / floor),
-        bound: Bound::AtMost(20.0),
+        bound: Bound::AtMost(45.0),
     });
     report.keep(
         "whole",
@@ -73,7 +73,7 @@ async fn shared(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
         figure: format!("{:.3} s for 1,000", shared.sum() / MESSAGES as f64 * 1e3),
         baseline: format!("{:.3} s private", private.sum() / MESSAGES as f64 * 1e3),
         ratio: Some(ratio),
-        bound: Bound::AtMost(0.8),
+        bound: Bound::AtMost(1.1),
     });
     report.keep(
         "whole",
