@@ -37,7 +37,7 @@ pub(super) fn remove_idle_nulls(document: &mut Value) {
 }
 
 /// Adds the names of the schemas that named schemas refer to.
-fn add_inner_names(schemas: &Value, names: &mut BTreeSet<String>) {
+pub(super) fn add_inner_names(schemas: &Value, names: &mut BTreeSet<String>) {
     let mut open: Vec<String> = names.iter().cloned().collect();
     while let Some(name) = open.pop() {
         let mut inner = BTreeSet::new();
@@ -52,7 +52,7 @@ fn add_inner_names(schemas: &Value, names: &mut BTreeSet<String>) {
 }
 
 /// Collects the names of the schemas that a value refers to.
-fn collect_names(value: &Value, names: &mut BTreeSet<String>) {
+pub(super) fn collect_names(value: &Value, names: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
             if let Some(Value::String(reference)) = members.get("$ref") {
@@ -95,7 +95,8 @@ pub(super) fn complete(document: &mut Value) {
         if operation.contains_key("security")
             && let Some(body) = operation.get_mut("requestBody")
         {
-            close(body, &mut names);
+            close(body);
+            collect_names(body, &mut names);
             let content = body.pointer_mut("/content/application~1json");
             if let (Some(content), Some(example)) = (content, example) {
                 content["example"] = example.clone();
@@ -103,25 +104,18 @@ pub(super) fn complete(document: &mut Value) {
         }
     }
     let schemas = &mut document["components"]["schemas"];
-    let mut closed = BTreeSet::new();
-    while let Some(name) = names.pop_first() {
-        if closed.insert(name.clone())
-            && let Some(schema) = schemas.get_mut(&name)
-        {
-            close(schema, &mut names);
+    add_inner_names(schemas, &mut names);
+    for name in names {
+        if let Some(schema) = schemas.get_mut(&name) {
+            close(schema);
         }
     }
 }
 
-/// Closes the objects in `value`. The names of the schemas that it references go to
-/// `names`.
-fn close(value: &mut Value, names: &mut BTreeSet<String>) {
+/// Closes the objects in `value`.
+fn close(value: &mut Value) {
     match value {
         Value::Object(members) => {
-            if let Some(Value::String(reference)) = members.get("$ref") {
-                let name = reference.rsplit('/').next();
-                names.extend(name.map(str::to_owned));
-            }
             // A free-form object has its own `additionalProperties`.
             if members.get("properties").is_some_and(Value::is_object) {
                 let rest = members.entry("additionalProperties");
@@ -130,9 +124,9 @@ fn close(value: &mut Value, names: &mut BTreeSet<String>) {
             let parts = members.iter_mut();
             parts
                 .filter(|(name, _)| *name != "example")
-                .for_each(|(_, part)| close(part, names));
+                .for_each(|(_, part)| close(part));
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| close(item, names)),
+        Value::Array(items) => items.iter_mut().for_each(close),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -1,10 +1,11 @@
 //! Parts of the document that have a name of their own: what is said in several places
 //! stands once in `components`, and the places refer to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use super::bodies::{add_inner_names, collect_names};
 use super::operations;
 
 /// What belongs to the place where a schema is used, and not to the schema.
@@ -297,18 +298,19 @@ fn in_capitals(words: &str) -> String {
     words.collect()
 }
 
-/// Removes the schemas that nothing refers to.
+/// Removes the schemas that no operation and no webhook needs.
 pub(super) fn remove_unused(document: &mut Value) {
-    loop {
-        let text = document.to_string();
-        let schemas = document["components"]["schemas"].as_object_mut();
-        let schemas = schemas.expect("there are schemas");
-        let count = schemas.len();
-        schemas.retain(|name, _| text.contains(&format!("\"#/components/schemas/{name}\"")));
-        if schemas.len() == count {
-            return;
-        }
+    let mut used = BTreeSet::new();
+    for part in ["paths", "x-webhooks"] {
+        collect_names(&document[part], &mut used);
     }
+    for kind in ["responses", "parameters"] {
+        collect_names(&document["components"][kind], &mut used);
+    }
+    let schemas = &mut document["components"]["schemas"];
+    add_inner_names(schemas, &mut used);
+    let schemas = schemas.as_object_mut().expect("there are schemas");
+    schemas.retain(|name, _| used.contains(name));
 }
 
 /// Says what a client generator has to know of each operation: `x-pagination` for a list
