@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make fuzz: validates the OpenAPI document and calls the API with valid and invalid requests that schemathesis generates
-# from it. Fails on a 5xx, on a response that the document does not list, and on an invalid request that is accepted. Uses
-# a PostgreSQL, a Redis, an API and a simulator for this run only.
+# from it. Fails on a 5xx, on a response that the document does not list, on an invalid request that is accepted, and if
+# less than a quarter of the valid sends are accepted. Uses a PostgreSQL, a Redis, an API and a simulator for this run only.
 #
 # FUZZ_SECONDS limits the time of the calls (120). FUZZ_SEED repeats a run (default: random; printed).
 set -euo pipefail
@@ -14,6 +14,7 @@ readonly FUZZ_POSTGRES_PORT=17432
 readonly FUZZ_REDIS_PORT=17379
 readonly FUZZ_API_PORT=17080
 readonly FUZZ_SIMULATOR_PORT=17090
+readonly SENDS_MIN=50
 
 main() {
     local since
@@ -79,12 +80,21 @@ api_answers() { [[ $(python3 "$ROOT/scripts/request.py" GET "$WAYPOST_URL/readyz
 
 validate_document() { "$TOOLS/bin/openapi-spec-validator" --schema 3.0 "$ROOT/openapi/waypost.v1.json" >&2; }
 
-# Three runs, each with an organization of its own: a run may revoke its own API key, and a rate limit that it sets would
+# Four runs, each with an organization of its own: a run may revoke its own API key, and a rate limit that it sets would
 # slow all other requests. Only the first one uses ids from responses in later requests.
 fuzz() {
     schemathesis --exclude-path-regex '^/v1/(api-keys|settings)' --max-time "$FUZZ_SECONDS"
     schemathesis --include-path-regex '^/v1/api-keys' --max-time "$((FUZZ_SECONDS / 6))" --phases examples,coverage,fuzzing
     schemathesis --include-path-regex '^/v1/settings' --max-time "$((FUZZ_SECONDS / 6))" --phases examples,coverage,fuzzing
+    FUZZ_SENDS=$STATE/sends schemathesis --include-path-regex '^/v1/send$' --max-time "$((FUZZ_SECONDS / 6))" --phases examples,fuzzing --mode positive
+    sends_are_accepted
+}
+
+sends_are_accepted() {
+    local accepted total
+    read -r accepted total <"$STATE/sends"
+    say "    $accepted of $total valid sends were accepted"
+    ((total >= SENDS_MIN && accepted * 4 >= total)) || die "fewer than $SENDS_MIN valid sends were made, or less than a quarter of them accepted"
 }
 
 # schemathesis.toml lists the disabled checks. One worker only: CPython 3.11 sometimes fails to parse in two threads.
@@ -92,12 +102,25 @@ schemathesis() {
     local organization key
     organization=$("$BIN/waypost-api" create-organization --name Fuzz)
     key=$("$BIN/waypost-api" create-api-key --organization "$organization" --name fuzz)
+    make_sends_possible "$key"
     # schemathesis writes its findings to the working directory.
     cd "$STATE"
     SCHEMATHESIS_HOOKS="$ROOT/scripts/schemathesis_hooks.py" "$TOOLS/bin/schemathesis" --config-file "$ROOT/scripts/schemathesis.toml" run "$WAYPOST_URL/openapi.json" "$@" \
         --header "Authorization: Bearer $key" \
         --seed "$FUZZ_SEED" --request-timeout 30 --workers 1 --generation-database none --no-color >&2 ||
         { show_log_tail api; die "schemathesis reported failures; FUZZ_SEED=$FUZZ_SEED repeats the run"; }
+}
+
+# An account that sends, and from any domain. Requests of the run may change both.
+make_sends_possible() {
+    call "$1" POST /v1/providers '{"providerType": "SENDGRID", "displayName": "Simulated", "credentials": {"apiKey": "SG.simulator"}}'
+    call "$1" PATCH /v1/settings '{"unverifiedDomains": "accept"}'
+}
+
+call() {
+    local answer
+    answer=$(API_KEY=$1 python3 "$ROOT/scripts/request.py" "$2" "$WAYPOST_URL$3" "$4")
+    [[ $answer == 2* ]] || die "$2 $3 was answered with $answer"
 }
 
 main "$@"

@@ -313,9 +313,24 @@ pub(super) fn remove_unused(document: &mut Value) {
     schemas.retain(|name, _| used.contains(name));
 }
 
+/// The POSTs that take no idempotency key, and whose repetition changes nothing more: a client
+/// may repeat them when the answer was lost.
+const REPEATABLE: [&str; 9] = [
+    "cancel_message",
+    "erase_person",
+    "import_provider_suppressions",
+    "preview_template",
+    "register_event_webhook",
+    "resolve_route",
+    "rollback_template",
+    "validate_provider",
+    "verify_provider_domain",
+];
+
 /// Says what a client generator has to know of each operation: `x-pagination` for a list
-/// with a cursor, `x-idempotent` for an operation that takes an idempotency key, and
-/// `x-internal` for what only links, pixels and providers call.
+/// with a cursor, `x-idempotent` for an operation that takes an idempotency key, `x-repeatable`
+/// for a POST without a key that may be repeated all the same, and `x-internal` for what only
+/// links, pixels and providers call.
 pub(super) fn mark_operations(document: &mut Value) {
     for operation in operations(document) {
         let takes =
@@ -329,6 +344,9 @@ pub(super) fn mark_operations(document: &mut Value) {
         }
         if is_idempotent {
             operation.insert("x-idempotent".to_owned(), json!(true));
+        }
+        if REPEATABLE.iter().any(|id| operation["operationId"] == *id) {
+            operation.insert("x-repeatable".to_owned(), json!(true));
         }
         if is_public {
             operation.insert("security".to_owned(), json!([]));
