@@ -7,6 +7,7 @@
 #   .env.example              all settings
 #   docs/configuration.md     the table of settings, between two markers
 #   sdks/*/src/generated      the types and methods of the client SDKs, from the OpenAPI document
+#   openapi/samples.json      calls of each operation with the SDKs, for the documentation page
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
@@ -26,7 +27,7 @@ main() {
     step "Describing the queries: .sqlx" describe_queries
     step "Building the program that prints the rest" build_program
     step "Writing openapi/waypost.v1.json, .env.example, docs/configuration.md" write_printed
-    step "Writing the SDKs" write_sdks
+    step "Writing the SDKs and openapi/samples.json" write_sdks
 }
 
 # If SQLX_OFFLINE_DIR is set, the macros write one file per query when they are expanded against a live database. `touch`
@@ -62,7 +63,7 @@ write_printed() {
 }
 
 write_sdks() {
-    "$(target_dir)/debug/waypost-sdk-generator" "$OUT/openapi/waypost.v1.json" "$ROOT/sdks/generator/templates" "$OUT/sdks"
+    "$(target_dir)/debug/waypost-sdk-generator" "$OUT/openapi/waypost.v1.json" "$ROOT/sdks/generator/templates" "$OUT/sdks" "$OUT/openapi/samples.json"
 }
 
 # write_table FILE : writes the file with the new table of settings between its markers.

@@ -230,11 +230,24 @@ const GETTING_STARTED: &str = include_str!("getting_started.md");
 /// The guide that the page shows before the operations.
 const GUIDE: &str = include_str!("../../../docs/api.md");
 
+/// Calls of each operation with the client SDKs, by operation id. The SDK generator writes them.
+const SAMPLES: &str = include_str!("../../../openapi/samples.json");
+
 /// An HTML page that shows the guide and the document. The viewer is part of the binary, so
 /// the page loads nothing else.
 pub(crate) fn page(document: &Value) -> String {
     let mut document = document.clone();
     document["info"]["description"] = json!(format!("{GETTING_STARTED}\n{}", guide()));
+    let mut samples: Value = serde_json::from_str(SAMPLES).expect("the samples are JSON");
+    for operation in operations(&mut document) {
+        if let Some(samples) = operation["operationId"]
+            .as_str()
+            .and_then(|id| samples.get_mut(id))
+        {
+            let samples = samples.take();
+            operation.insert("x-codeSamples".to_owned(), samples);
+        }
+    }
     // The name that the viewer knows.
     document["webhooks"] = document["x-webhooks"].take();
     // The page of poem-openapi holds the document of its service. This service has no
@@ -251,7 +264,11 @@ pub(crate) fn page(document: &Value) -> String {
             &format!("id=\"api-reference\" data-configuration=\"{options}\""),
             1,
         )
-        .replacen("<title>Scalar</title>", "<title>Waypost API</title>", 1)
+        .replacen(
+            "<title>Scalar</title>",
+            "<title>Waypost API</title><link rel=\"icon\" href=\"data:,\">",
+            1,
+        )
 }
 
 /// The guide without its title, its list of sections, and the links to other files.

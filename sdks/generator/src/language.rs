@@ -2,11 +2,15 @@
 //! language is one implementation of [`Language`], and a directory of templates.
 
 use crate::model::Type;
+use crate::samples::Call;
 
 /// A target language.
 pub(crate) trait Language: Send + Sync {
     /// The name of its directory, both in `templates/` and in `sdks/`.
     fn directory(&self) -> &'static str;
+
+    /// What people call it.
+    fn name(&self) -> &'static str;
 
     /// Spells a type. `input` says that it stands in a request, where more kinds of values may be taken.
     fn spell(&self, ty: &Type, input: bool) -> String;
@@ -27,4 +31,7 @@ pub(crate) trait Language: Send + Sync {
 
     /// A documentation comment, each line indented; empty if there is no text.
     fn comment(&self, text: &str, indent: usize) -> String;
+
+    /// A program that makes a call.
+    fn sample(&self, call: &Call<'_>) -> String;
 }

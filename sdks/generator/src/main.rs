@@ -1,7 +1,7 @@
 //! Writes the client SDKs from the OpenAPI document:
 //!
 //! ```text
-//! waypost-sdk-generator openapi/waypost.v1.json sdks/generator/templates sdks
+//! waypost-sdk-generator openapi/waypost.v1.json sdks/generator/templates sdks openapi/samples.json
 //! ```
 //!
 //! The document is read into one [`model`] of the API, which no language has shaped. Each [`language`] spells it, and its
@@ -13,10 +13,12 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 mod language;
+mod layout;
 mod model;
 mod naming;
 mod operations;
 mod render;
+mod samples;
 mod schemas;
 mod typescript;
 
@@ -24,11 +26,11 @@ const LANGUAGES: [&dyn language::Language; 1] = [&typescript::TypeScript];
 
 fn main() -> ExitCode {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
-    let [document, templates, output] = arguments.as_slice() else {
-        eprintln!("usage: waypost-sdk-generator DOCUMENT TEMPLATES OUTPUT");
+    let [document, templates, output, samples] = arguments.as_slice() else {
+        eprintln!("usage: waypost-sdk-generator DOCUMENT TEMPLATES OUTPUT SAMPLES");
         return ExitCode::from(2);
     };
-    match generate(document, templates, output) {
+    match generate(document, templates, output, samples) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("waypost-sdk-generator: {error}");
@@ -37,7 +39,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn generate(document: &Path, templates: &Path, output: &Path) -> Result<(), String> {
+fn generate(
+    document: &Path,
+    templates: &Path,
+    output: &Path,
+    samples: &Path,
+) -> Result<(), String> {
     let text =
         fs::read_to_string(document).map_err(|error| format!("{}: {error}", document.display()))?;
     let document =
@@ -49,7 +56,8 @@ fn generate(document: &Path, templates: &Path, output: &Path) -> Result<(), Stri
             write(&path, &text).map_err(|error| format!("{}: {error}", path.display()))?;
         }
     }
-    Ok(())
+    let text = format!("{:#}\n", samples::samples(&model, &LANGUAGES));
+    write(samples, &text).map_err(|error| format!("{}: {error}", samples.display()))
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {

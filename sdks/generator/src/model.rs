@@ -49,6 +49,8 @@ pub(crate) struct Field {
     pub(crate) description: String,
     pub(crate) required: bool,
     pub(crate) ty: Type,
+    /// A value that the service takes, or null.
+    pub(crate) example: Value,
 }
 
 /// The type of a field, parameter or answer.
@@ -138,6 +140,8 @@ pub(crate) struct Resource {
 /// An operation of the API.
 #[derive(Debug)]
 pub(crate) struct Method {
+    /// Its name in the document: `send_message`.
+    pub(crate) operation_id: String,
     pub(crate) name: Words,
     pub(crate) summary: String,
     pub(crate) description: String,
@@ -152,6 +156,8 @@ pub(crate) struct Method {
     pub(crate) answer: Answer,
     /// Whether the service takes an idempotency key, so that a repeated call is done once.
     pub(crate) idempotent: bool,
+    /// Whether a POST without a key may be repeated, since a second one changes nothing more.
+    pub(crate) repeatable: bool,
 }
 
 /// What a method sends.
@@ -161,6 +167,8 @@ pub(crate) struct Body {
     pub(crate) required: bool,
     /// The media type of a text that may be sent instead of JSON, such as `text/csv`.
     pub(crate) text: Option<String>,
+    /// A body that the service takes.
+    pub(crate) example: Value,
 }
 
 /// What a method gives.

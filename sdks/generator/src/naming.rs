@@ -120,7 +120,8 @@ fn stem(word: &str) -> String {
     stem.to_owned()
 }
 
-fn singular(word: &str) -> String {
+/// `templates` is `template`.
+pub(crate) fn singular(word: &str) -> String {
     match word.strip_suffix("ies") {
         Some(start) => format!("{start}y"),
         None if is_plural(word) => word[..word.len() - 1].to_owned(),

@@ -78,6 +78,7 @@ impl Builder<'_> {
         }
         path_parameters.sort_by_key(place);
         let method = Method {
+            operation_id: id.to_owned(),
             name: naming::method_of(id, &resource),
             summary: text(operation, "summary"),
             description: text(operation, "description"),
@@ -88,6 +89,7 @@ impl Builder<'_> {
             body: body(operation)?,
             answer: self.answer(operation)?,
             idempotent,
+            repeatable: operation["x-repeatable"] == true,
         };
         self.resource(resource).methods.push(method);
         Ok(())
@@ -145,6 +147,7 @@ impl Builder<'_> {
             let raw = self.resolve(raw)?;
             let name = text(raw, "name");
             let field = Field {
+                example: raw["schema"]["example"].clone(),
                 ty: parse_type(&raw["schema"], &name)?,
                 description: text(raw, "description"),
                 required: raw["required"] == true,
@@ -381,6 +384,7 @@ fn body(operation: &Value) -> Result<Option<Body>, String> {
         ty: parse_type(&json["schema"], "body")?,
         required: raw["required"] == true,
         text,
+        example: json["example"].clone(),
     }))
 }
 

@@ -204,6 +204,7 @@ fn method_context(
         "answer": answer,
         "type": ty,
         "idempotent": method.idempotent,
+        "repeatable": method.repeatable,
     })
 }
 

@@ -133,6 +133,7 @@ impl<'a> Schemas<'a> {
                 description: described(property),
                 required: required.contains(name),
                 ty,
+                example: property["example"].clone(),
             };
             replace_or_push(&mut fields, field);
         }

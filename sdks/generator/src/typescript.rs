@@ -1,10 +1,20 @@
 //! TypeScript.
 
+use serde_json::Value;
+
 use crate::language::Language;
-use crate::model::Type;
+use crate::layout::{Node, Style};
+use crate::model::{Answer, Type};
 use crate::naming;
+use crate::samples::Call;
 
 const LINE_MAX: usize = 118;
+const SAMPLE: Style = Style {
+    indent: "  ",
+    padding: " ",
+    width: 80,
+    hugs: true,
+};
 
 /// TypeScript spells types as the JSON has them: no conversion, so nothing that a newer service adds gets lost.
 pub(crate) struct TypeScript;
@@ -12,6 +22,10 @@ pub(crate) struct TypeScript;
 impl Language for TypeScript {
     fn directory(&self) -> &'static str {
         "typescript"
+    }
+
+    fn name(&self) -> &'static str {
+        "TypeScript"
     }
 
     fn spell(&self, ty: &Type, input: bool) -> String {
@@ -92,6 +106,78 @@ impl Language for TypeScript {
             })
             .collect();
         format!("{margin}/**\n{lines}{margin} */\n")
+    }
+
+    fn sample(&self, call: &Call<'_>) -> String {
+        let path: Vec<String> = call
+            .resource
+            .path
+            .iter()
+            .map(|words| self.member(words))
+            .collect();
+        let method = format!(
+            "waypost.{}.{}(",
+            path.join("."),
+            self.member(&call.method.name)
+        );
+        let mut arguments: Vec<Node> = call
+            .path()
+            .map(|id| Node::text(format!("{id:?}")))
+            .collect();
+        arguments.extend(
+            call.method
+                .body
+                .as_ref()
+                .map(|body| self.literal(&body.example)),
+        );
+        let call_text = Node::list(method, arguments, ")");
+        let statement = match &call.method.answer {
+            Answer::Page(_) => {
+                let open = call_text.after("for await (const item of ").before(") {");
+                format!("{}\n  console.log(item);\n}}", open.render(SAMPLE, 0))
+            }
+            Answer::Raw if call.has_answer() => {
+                let response = call_text.after("const response = await ").before(";");
+                format!(
+                    "{}\nconst bytes = await response.arrayBuffer();",
+                    response.render(SAMPLE, 0)
+                )
+            }
+            Answer::Raw => call_text.after("await ").before(";").render(SAMPLE, 0),
+            Answer::Whole(_) | Answer::Data(_) => {
+                let variable = self.member(&call.variable());
+                let answer = call_text
+                    .after(&format!("const {variable} = await "))
+                    .before(";");
+                format!("{}\nconsole.log({variable});", answer.render(SAMPLE, 0))
+            }
+        };
+        format!(
+            "import {{ Waypost }} from \"waypost\";\n\nconst waypost = new Waypost();\n{statement}\n"
+        )
+    }
+}
+
+impl TypeScript {
+    /// A value as one writes it in a program.
+    fn literal(&self, value: &Value) -> Node {
+        match value {
+            Value::Array(items) => Node::list(
+                "[",
+                items.iter().map(|item| self.literal(item)).collect(),
+                "]",
+            ),
+            Value::Object(fields) => {
+                let field = |(name, value): (&String, &Value)| {
+                    self.literal(value)
+                        .after(&format!("{}: ", self.field(name)))
+                };
+                Node::list("{", fields.iter().map(field).collect(), "}")
+            }
+            simple @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                Node::text(simple.to_string())
+            }
+        }
     }
 }
 

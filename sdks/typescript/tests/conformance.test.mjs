@@ -300,8 +300,11 @@ test("C34 a refusal is not repeated", async () => {
 test("C35 after a lost answer only what is safe is repeated", async () => {
   const template = await waypost.templates.create({ name: `Lost ${run}` });
   const post = await proxied([{ drop: true }]);
-  assert.ok((await failure(post.client.templates.preview(template.id, {}))) instanceof sdk.ConnectionError);
+  assert.ok((await failure(post.client.messages.retry(template.id))) instanceof sdk.ConnectionError);
   assert.equal((await post.seen()).requests.length, 1);
+  const preview = await proxied([{ drop: true }]);
+  assert.ok((await failure(preview.client.templates.preview(template.id, {}))) instanceof sdk.ValidationError); // there is no version
+  assert.equal((await preview.seen()).requests.length, 2);
   const safe = await proxied(["GET", "PATCH", "DELETE"].map((method) => ({ method, drop: true })));
   await safe.client.templates.get(template.id);
   await safe.client.templates.update(template.id, { name: `Lost again ${run}` });

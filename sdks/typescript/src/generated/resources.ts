@@ -104,7 +104,7 @@ export class Messages {
    * @param id The id of the message.
    */
   cancel(id: string, options?: RequestOptions): Promise<types.CancelledMessage> {
-    return this.#http.data({ method: "POST", route: "/v1/messages/{id}/cancel", path: { id } }, options);
+    return this.#http.data({ method: "POST", route: "/v1/messages/{id}/cancel", path: { id }, repeatable: true }, options);
   }
 
   /**
@@ -298,7 +298,7 @@ export class Providers {
    * @param id The id of the provider account.
    */
   validate(id: string, options?: RequestOptions): Promise<types.ValidationResult> {
-    return this.#http.json({ method: "POST", route: "/v1/providers/{id}/validate", path: { id } }, options);
+    return this.#http.json({ method: "POST", route: "/v1/providers/{id}/validate", path: { id }, repeatable: true }, options);
   }
 
   /**
@@ -312,7 +312,7 @@ export class Providers {
    * @param id The id of the provider account.
    */
   registerEventWebhook(id: string, options?: RequestOptions): Promise<types.EventWebhookResult> {
-    return this.#http.data({ method: "POST", route: "/v1/providers/{id}/event-webhook", path: { id } }, options);
+    return this.#http.data({ method: "POST", route: "/v1/providers/{id}/event-webhook", path: { id }, repeatable: true }, options);
   }
 }
 
@@ -359,7 +359,7 @@ export class ProvidersDomains {
    * @param domainId The id of the domain.
    */
   verify(providerId: string, domainId: string, options?: RequestOptions): Promise<types.DomainVerification> {
-    return this.#http.data({ method: "POST", route: "/v1/providers/{id}/domains/{domainId}/verify", path: { id: providerId, domainId } }, options);
+    return this.#http.data({ method: "POST", route: "/v1/providers/{id}/domains/{domainId}/verify", path: { id: providerId, domainId }, repeatable: true }, options);
   }
 
   /**
@@ -397,7 +397,7 @@ export class ProvidersSuppressions {
    * @param providerId The id of the provider account.
    */
   import(providerId: string, request?: types.ImportProviderSuppressionsRequest, options?: RequestOptions): Promise<types.ProviderImportResult> {
-    return this.#http.data({ method: "POST", route: "/v1/providers/{id}/suppressions/import", path: { id: providerId }, body: request }, options);
+    return this.#http.data({ method: "POST", route: "/v1/providers/{id}/suppressions/import", path: { id: providerId }, body: request, repeatable: true }, options);
   }
 }
 
@@ -468,7 +468,7 @@ export class RoutingRules {
    * sent.
    */
   resolve(request: types.ResolveRouteRequest, options?: RequestOptions): Promise<types.RouteResolution> {
-    return this.#http.data({ method: "POST", route: "/v1/routing-rules/resolve", body: request }, options);
+    return this.#http.data({ method: "POST", route: "/v1/routing-rules/resolve", body: request, repeatable: true }, options);
   }
 }
 
@@ -670,7 +670,7 @@ export class Templates {
    * @param id The id of the template.
    */
   preview(id: string, request?: types.PreviewTemplateRequest, options?: RequestOptions): Promise<types.TemplatePreview> {
-    return this.#http.json({ method: "POST", route: "/v1/templates/{id}/preview", path: { id }, body: request }, options);
+    return this.#http.json({ method: "POST", route: "/v1/templates/{id}/preview", path: { id }, body: request, repeatable: true }, options);
   }
 
   /**
@@ -683,7 +683,7 @@ export class Templates {
    * @param versionId The id of the template version.
    */
   rollback(id: string, versionId: string, options?: RequestOptions): Promise<types.RolledBack> {
-    return this.#http.data({ method: "POST", route: "/v1/templates/{id}/rollback/{versionId}", path: { id, versionId } }, options);
+    return this.#http.data({ method: "POST", route: "/v1/templates/{id}/rollback/{versionId}", path: { id, versionId }, repeatable: true }, options);
   }
 
   /**
@@ -903,7 +903,7 @@ export class Erasures {
    * address stay: only its hash is stored. The audit log records the hash, too. The request can be repeated.
    */
   erasePerson(request: types.ErasePersonRequest, options?: RequestOptions): Promise<types.ErasureResult> {
-    return this.#http.data({ method: "POST", route: "/v1/erasures", body: request }, options);
+    return this.#http.data({ method: "POST", route: "/v1/erasures", body: request, repeatable: true }, options);
   }
 }
 

@@ -55,6 +55,8 @@ export interface Call {
   text?: string;
   /** Whether the service takes an idempotency key. */
   idempotent?: true;
+  /** Whether a second POST changes nothing more. */
+  repeatable?: true;
 }
 
 /** Does calls: with retries, timeouts and typed errors. */
@@ -194,13 +196,14 @@ function errorOf({ status, headers }: Response, text: string): WaypostError {
 /**
  * Whether to repeat a call. What was surely not done is repeated always. After a lost answer, or a fault of the service,
  * nobody knows whether it was done: then only what may be done twice is repeated. These are GET, PUT, DELETE and PATCH,
- * which here lead to the same state however often they are done (a repeated DELETE may answer 404), and a POST with an
- * idempotency key that the service knows.
+ * which here lead to the same state however often they are done (a repeated DELETE may answer 404), a POST with an
+ * idempotency key that the service knows, and one that changes nothing more the second time.
  */
 function mayRepeat({ status, reason }: WaypostError, call: Call): boolean {
   if (status === 408 || status === 429) return true;
   if (status === 409) return reason === "IDEMPOTENCY_IN_PROGRESS";
-  return (status === undefined || status >= 500) && (call.method !== "POST" || call.idempotent === true);
+  const isSafe = call.method !== "POST" || call.idempotent || call.repeatable;
+  return (status === undefined || status >= 500) && isSafe === true;
 }
 
 /** How long to wait before the next attempt, in milliseconds; undefined if that is too long. */
