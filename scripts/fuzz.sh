@@ -27,7 +27,10 @@ main() {
     BIN=$(target_dir)/debug
     step "Starting a PostgreSQL" start_postgres "$FUZZ_POSTGRES_PORT" fsync=off synchronous_commit=off full_page_writes=off
     step "Starting a Redis" start_redis "$FUZZ_REDIS_PORT" --save '' --appendonly no
-    start_service
+    # A 429 would hide the rest of the handler.
+    export WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE=1000000 WAYPOST_RATE_LIMIT_SEND_MAX=1000000
+    export WAYPOST_RATE_LIMIT_OTHER_MAX=1000000
+    start_waypost fuzz "$BIN" "$FUZZ_API_PORT" "$FUZZ_SIMULATOR_PORT"
     step "Validating the document" validate_document
     FUZZ_SEED=${FUZZ_SEED:-$((RANDOM * 32768 + RANDOM))}
     step "Calling the API for about ${FUZZ_SECONDS:=120} s (FUZZ_SEED=$FUZZ_SEED repeats it)" interruptible fuzz
@@ -56,28 +59,6 @@ install_tools_into() {
     touch "$1/complete"
 }
 
-start_service() {
-    DATABASE_URL=$(private_postgres_url waypost)
-    REDIS_URL=$(private_redis_url)
-    choose_port simulator "$FUZZ_SIMULATOR_PORT"
-    SIMULATOR=127.0.0.1:$CHOSEN_PORT
-    choose_port api "$FUZZ_API_PORT"
-    WAYPOST_URL=http://127.0.0.1:$CHOSEN_PORT
-    export DATABASE_URL REDIS_URL
-    export WAYPOST_ENV=development WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT WAYPOST_PUBLIC_URL=$WAYPOST_URL
-    export WAYPOST_PROVIDER_BASE_URL=http://$SIMULATOR WAYPOST_LOG=warn
-    # A 429 would hide the rest of the handler.
-    export WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE=1000000 WAYPOST_RATE_LIMIT_SEND_MAX=1000000
-    export WAYPOST_RATE_LIMIT_OTHER_MAX=1000000
-    "$BIN/waypost-api" migrate >&2
-    spawn simulator fuzz "$BIN/waypost-simulator" --listen "$SIMULATOR"
-    spawn api fuzz "$BIN/waypost-api" serve
-    spawn worker fuzz "$BIN/waypost-worker"
-    wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
-}
-
-api_answers() { [[ $(python3 "$ROOT/scripts/request.py" GET "$WAYPOST_URL/readyz" 2>/dev/null | head -n 1) == 200 ]]; }
-
 validate_document() { "$TOOLS/bin/openapi-spec-validator" --schema 3.0 "$ROOT/openapi/waypost.v1.json" >&2; }
 
 # Four runs, each with an organization of its own: a run may revoke its own API key, and a rate limit that it sets would
@@ -99,9 +80,8 @@ sends_are_accepted() {
 
 # schemathesis.toml lists the disabled checks. One worker only: CPython 3.11 sometimes fails to parse in two threads.
 schemathesis() {
-    local organization key
-    organization=$("$BIN/waypost-api" create-organization --name Fuzz)
-    key=$("$BIN/waypost-api" create-api-key --organization "$organization" --name fuzz)
+    local key
+    key=$(make_api_key "$BIN" fuzz)
     make_sends_possible "$key"
     # schemathesis writes its findings to the working directory.
     cd "$STATE"

@@ -49,29 +49,16 @@ main() {
 }
 
 start_service() {
-    DATABASE_URL=$(private_postgres_url waypost)
-    REDIS_URL=$(private_redis_url)
-    choose_port simulator "$JUDGES_SIMULATOR_PORT"
-    SIMULATOR_URL=http://127.0.0.1:$CHOSEN_PORT
     choose_port recorder "$JUDGES_RECORDER_PORT"
     RECORDER_URL=http://127.0.0.1:$CHOSEN_PORT
-    choose_port api "$JUDGES_API_PORT"
-    WAYPOST_URL=http://127.0.0.1:$CHOSEN_PORT
-    export DATABASE_URL REDIS_URL WAYPOST_URL SIMULATOR_URL RECORDER_URL
-    export RECORDED_REQUESTS=$STATE/requests.jsonl WAYPOST_SMTP_CA_FILE=$STATE/mail-server.crt
-    export WAYPOST_ENV=development WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT WAYPOST_PUBLIC_URL=$WAYPOST_URL
+    export RECORDER_URL RECORDED_REQUESTS=$STATE/requests.jsonl WAYPOST_SMTP_CA_FILE=$STATE/mail-server.crt
     # WAYPOST_SMTP_SERVER is not set: the mail server judge runs a server of its own.
-    export WAYPOST_PROVIDER_BASE_URL=$RECORDER_URL WAYPOST_LOG=warn
+    export WAYPOST_PROVIDER_BASE_URL=$RECORDER_URL
     export WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE=1000000 WAYPOST_RATE_LIMIT_SEND_MAX=1000000
     export WAYPOST_RATE_LIMIT_OTHER_MAX=1000000
     make_certificate
-    "$BIN/waypost-api" migrate >&2
-    spawn simulator judges "$BIN/waypost-simulator" --listen "${SIMULATOR_URL#http://}"
+    start_waypost judges "$BIN" "$JUDGES_API_PORT" "$JUDGES_SIMULATOR_PORT"
     spawn recorder judges python3 "$ROOT/tests/judges/providers/recorder.py"
-    spawn api judges "$BIN/waypost-api" serve
-    spawn worker judges env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$BIN/waypost-worker"
-    spawn scheduler judges env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$BIN/waypost-scheduler"
-    wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
 }
 
 # make_certificate : creates a certificate for mail servers at 127.0.0.1, which Waypost trusts, and its key.
@@ -81,15 +68,12 @@ make_certificate() {
         -keyout "${WAYPOST_SMTP_CA_FILE%.crt}.key" -out "$WAYPOST_SMTP_CA_FILE" 2>/dev/null
 }
 
-api_answers() { [[ $(python3 "$ROOT/scripts/request.py" GET "$WAYPOST_URL/readyz" 2>/dev/null | head -n 1) == 200 ]]; }
-
 # judge NAME : runs one judge and prints its result. Its output goes to stderr.
 judge() {
-    local name=$1 since organization status=0
+    local name=$1 since status=0
     since=$(now_ms)
     say "==> $name"
-    organization=$("$BIN/waypost-api" create-organization --name "Judge $name")
-    WAYPOST_API_KEY=$("$BIN/waypost-api" create-api-key --organization "$organization" --name "$name")
+    WAYPOST_API_KEY=$(make_api_key "$BIN" "$name")
     JUDGE_HOME=$ROOT/.dev/judges-home/$name
     JUDGE_SCRATCH=$STATE/$name
     mkdir -p "$JUDGE_HOME" "$JUDGE_SCRATCH"

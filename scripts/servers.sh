@@ -409,6 +409,37 @@ start_development_servers() {
 # ---------------------------------------------------------------------------------------------------------------
 # Servers of one run
 
+# start_waypost GROUP BIN API_PORT SIMULATOR_PORT : starts a Waypost and a simulator from the directory BIN for this run, with
+# its PostgreSQL and Redis, on these ports or other free ones. Sets WAYPOST_URL and SIMULATOR_URL. Mail goes to the
+# simulator, unless WAYPOST_PROVIDER_BASE_URL says otherwise.
+start_waypost() {
+    local group=$1 bin=$2
+    DATABASE_URL=$(private_postgres_url waypost)
+    REDIS_URL=$(private_redis_url)
+    choose_port simulator "$4"
+    SIMULATOR_URL=http://127.0.0.1:$CHOSEN_PORT
+    choose_port api "$3"
+    WAYPOST_URL=http://127.0.0.1:$CHOSEN_PORT
+    export DATABASE_URL REDIS_URL WAYPOST_URL SIMULATOR_URL
+    export WAYPOST_ENV=development WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT WAYPOST_PUBLIC_URL=$WAYPOST_URL WAYPOST_LOG=warn
+    export WAYPOST_PROVIDER_BASE_URL=${WAYPOST_PROVIDER_BASE_URL:-$SIMULATOR_URL}
+    "$bin/waypost-api" migrate >&2
+    spawn simulator "$group" "$bin/waypost-simulator" --listen "${SIMULATOR_URL#http://}"
+    spawn api "$group" "$bin/waypost-api" serve
+    spawn worker "$group" env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$bin/waypost-worker"
+    spawn scheduler "$group" env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$bin/waypost-scheduler"
+    wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
+}
+
+api_answers() { [[ $(python3 "$ROOT/scripts/request.py" GET "$WAYPOST_URL/readyz" 2>/dev/null | head -n 1) == 200 ]]; }
+
+# make_api_key BIN NAME : prints a key with all permissions, of a new organization.
+make_api_key() {
+    local organization
+    organization=$("$1/waypost-api" create-organization --name "$2")
+    "$1/waypost-api" create-api-key --organization "$organization" --name "$2"
+}
+
 # scratch_open KIND : creates a state directory for this run (.dev/KIND/<pid>). At the end of the script its processes are
 # stopped and the directory is removed. If the script is killed, the next run does that.
 scratch_open() {

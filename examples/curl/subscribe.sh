@@ -8,5 +8,5 @@ set -euo pipefail
 curl --silent --show-error --fail-with-body "$WAYPOST_URL/v1/webhook-endpoints" \
     --header "Authorization: Bearer $WAYPOST_API_KEY" \
     --header 'Content-Type: application/json' \
-    --data "{\"url\": \"$1\", \"events\": [\"QUEUED\", \"SENT\", \"DELIVERED\", \"OPENED\", \"BOUNCED\"]}" |
+    --data "{\"url\": \"$1\", \"events\": [\"QUEUED\", \"SENT\", \"DELIVERED\", \"OPENED\", \"BOUNCED\", \"COMPLAINED\"]}" |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["data"]["secret"])'
