@@ -9,7 +9,8 @@ main() {
     rm -rf "$fresh"
     mkdir -p "$fresh"
     "$ROOT/scripts/generate.sh" "$fresh"
-    for path in .sqlx openapi/waypost.v1.json openapi/samples.json .env.example docs/configuration.md sdks/typescript/src/generated; do
+    for path in .sqlx openapi/waypost.v1.json openapi/samples.json .env.example docs/configuration.md \
+        sdks/typescript/src/generated sdks/go/{client,errors,resources,types,version}_gen.go; do
         if ! diff -r -u "$ROOT/$path" "$fresh/$path" >"$fresh/difference" 2>&1; then
             say "$path differs from the generated file:"
             head -n 40 "$fresh/difference" >&2

@@ -8,6 +8,7 @@
 #   docs/configuration.md     the table of settings, between two markers
 #   sdks/*/src/generated      the types and methods of the client SDKs, from the OpenAPI document
 #   openapi/samples.json      calls of each operation with the SDKs, for the documentation page
+#   sdks/go/*_gen.go          those of Go, whose files are all in one directory
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"

@@ -467,7 +467,7 @@ clear_interrupted() {
         [[ $(start_time "$pid" || true) != "$started" ]] || continue
         say "==> Cleaning up after an interrupted run in $dir"
         STATE=$dir
-        stop_all simulator recorder api worker scheduler postgres redis
+        stop_all simulator recorder proxy api worker scheduler postgres redis
         remove_data
         rm -rf -- "$dir"
     done
@@ -475,7 +475,7 @@ clear_interrupted() {
 
 scratch_close() {
     trap '' INT TERM HUP
-    stop_all simulator recorder api worker scheduler postgres redis
+    stop_all simulator recorder proxy api worker scheduler postgres redis
     remove_data
     rm -rf -- "$STATE"
 }

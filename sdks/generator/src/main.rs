@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs};
 
+mod go;
 mod language;
 mod layout;
 mod model;
@@ -22,7 +23,7 @@ mod samples;
 mod schemas;
 mod typescript;
 
-const LANGUAGES: [&dyn language::Language; 1] = [&typescript::TypeScript];
+const LANGUAGES: [&dyn language::Language; 2] = [&typescript::TypeScript, &go::Go];
 
 fn main() -> ExitCode {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();

@@ -18,6 +18,17 @@ pub(crate) struct Model {
     pub(crate) webhook_event: String,
 }
 
+impl Model {
+    /// What a type that has a name is.
+    pub(crate) fn shape(&self, ty: &Type) -> Option<&Shape> {
+        let Type::Named(name) = ty else { return None };
+        let mut schemas = self.schemas.iter();
+        schemas
+            .find(|schema| schema.name == *name)
+            .map(|schema| &schema.shape)
+    }
+}
+
 /// A named type.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Schema {
@@ -51,6 +62,10 @@ pub(crate) struct Field {
     pub(crate) ty: Type,
     /// A value that the service takes, or null.
     pub(crate) example: Value,
+    /// Whether the zero of its type (an empty text, 0) is a value of its own, by its limits and its format.
+    pub(crate) zero: bool,
+    /// Whether it is a text that has bytes in base64.
+    pub(crate) base64: bool,
 }
 
 /// The type of a field, parameter or answer.

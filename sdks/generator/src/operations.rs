@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::model::{Answer, Body, Field, Method, Model, Resource, Schema, Shape, Type};
 use crate::naming::{self, Words};
-use crate::schemas::{Schemas, parse_type, reference, text};
+use crate::schemas::{Schemas, parse_type, reference, text, zero_is_a_value};
 
 const VERBS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
@@ -151,6 +151,8 @@ impl Builder<'_> {
                 ty: parse_type(&raw["schema"], &name)?,
                 description: text(raw, "description"),
                 required: raw["required"] == true,
+                zero: zero_is_a_value(&raw["schema"]),
+                base64: false,
                 name,
             };
             match raw["in"].as_str() {

@@ -29,7 +29,10 @@ pub(crate) fn render(
         serde_json::to_string(value)
             .map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))
     });
-    let context = context(model, language);
+    let mut context = context(model, language);
+    language
+        .extend(model, &mut context)
+        .map_err(|error| format!("{}: {error}", language.directory()))?;
     let directory = templates.join(language.directory());
     let mut files = Vec::new();
     for path in

@@ -9,6 +9,7 @@ use crate::naming::{self, Words};
 
 /// A call to write down.
 pub(crate) struct Call<'a> {
+    pub(crate) model: &'a Model,
     pub(crate) resource: &'a Resource,
     pub(crate) method: &'a Method,
 }
@@ -47,7 +48,11 @@ pub(crate) fn samples(model: &Model, languages: &[&dyn Language]) -> Value {
     let mut samples = Map::new();
     for resource in &model.resources {
         for method in &resource.methods {
-            let call = Call { resource, method };
+            let call = Call {
+                model,
+                resource,
+                method,
+            };
             let of_method: Vec<Value> = languages
                 .iter()
                 .map(|language| {

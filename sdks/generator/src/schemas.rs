@@ -134,6 +134,8 @@ impl<'a> Schemas<'a> {
                 required: required.contains(name),
                 ty,
                 example: property["example"].clone(),
+                zero: zero_is_a_value(property),
+                base64: property["format"] == "byte",
             };
             replace_or_push(&mut fields, field);
         }
@@ -204,6 +206,13 @@ fn parse_plain(raw: &Value, at: &str) -> Result<Type, String> {
         },
         Some(other) => Err(format!("{at}: {other} is not a type")),
     }
+}
+
+/// Whether an empty text, or 0, is a value of its own. An address, for instance, is never empty.
+pub(crate) fn zero_is_a_value(raw: &Value) -> bool {
+    let never_empty = ["uuid", "email", "uri", "date-time"].map(Some);
+    let positive = |limit: &str| raw[limit].as_f64().is_some_and(|limit| limit > 0.0);
+    !(never_empty.contains(&raw["format"].as_str()) || positive("minLength") || positive("minimum"))
 }
 
 /// The name of the schema that a `$ref` refers to.
@@ -332,6 +341,19 @@ mod tests {
             Type::Named("Colour".to_owned())
         );
         assert_eq!(described(&raw), "The colour.");
+    }
+
+    #[test]
+    fn limits_and_formats_say_whether_zero_is_a_value() {
+        assert!(zero_is_a_value(&json!({"type": "string"})));
+        assert!(zero_is_a_value(&json!({"type": "integer", "minimum": 0.0})));
+        for raw in [
+            json!({"type": "string", "minLength": 1}),
+            json!({"type": "string", "format": "uuid"}),
+            json!({"type": "integer", "minimum": 1.0}),
+        ] {
+            assert!(!zero_is_a_value(&raw), "{raw}");
+        }
     }
 
     #[test]

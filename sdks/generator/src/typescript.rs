@@ -14,6 +14,7 @@ const SAMPLE: Style = Style {
     padding: " ",
     width: 80,
     hugs: true,
+    aligns: false,
 };
 
 /// TypeScript spells types as the JSON has them: no conversion, so nothing that a newer service adds gets lost.

@@ -1,0 +1,3 @@
+module waypost
+
+go 1.24
