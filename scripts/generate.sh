@@ -9,6 +9,7 @@
 #   sdks/*/src/generated      the types and methods of the client SDKs, from the OpenAPI document
 #   openapi/samples.json      calls of each operation with the SDKs, for the documentation page
 #   sdks/go/*_gen.go          those of Go, whose files are all in one directory
+#   sdks/python/src/waypost   those of Python: types.py and _generated
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"

@@ -22,6 +22,7 @@ main() {
     [[ -n ${WAYPOST_URL:-} && -n ${WAYPOST_API_KEY:-} && -n ${SIMULATOR_URL:-} ]] || start_own_waypost
     start_proxy
     test_typescript
+    test_python
     test_go
     say "==> All SDKs passed"
 }
@@ -35,6 +36,18 @@ test_typescript() {
     step "TypeScript: testing" npm test --silent
     step "TypeScript: packing" packed_is_small
     step "TypeScript: measuring the runtime" runtime_is_small src/runtime/*.ts
+}
+
+test_python() {
+    cd "$ROOT/sdks/python"
+    step "Python: installing the tools" install_python_tools
+    step "Python: checking types" check_python_types
+    step "Python: checking the format" check_python_format
+    step "Python: looking for missing cases" all_cases_in tests/test_conformance.py
+    step "Python: testing" "$STATE/python/bin/pytest" --quiet -p no:cacheprovider
+    step "Python: packing" python_packages_are_small
+    "$STATE/python/bin/python" scripts/code.py src/waypost/webhooks.py src/waypost/_runtime/*.py >"$STATE/runtime.py"
+    step "Python: measuring the runtime" runtime_is_small "$STATE/runtime.py"
 }
 
 test_go() {
@@ -76,7 +89,7 @@ proxy_answers() { grep -q CONFORMANCE_PROXY_URL= "$STATE/log/proxy.log"; }
 all_cases_in() {
     local id missing=()
     while read -r id; do
-        grep -q "\"${id}[ \"]" "$1" || missing+=("$id")
+        grep -qiE "(\"|def test_)${id}[ \"_]" "$1" || missing+=("$id")
     done < <(sed -n 's/^| \(C[0-9][0-9]\) |.*/\1/p' "$ROOT/sdks/conformance/cases.md")
     [[ ${#missing[@]} == 0 ]] || die "$1 has no test for ${missing[*]}"
 }
@@ -116,6 +129,35 @@ with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as module:
         module.write(name)
 print(len(packed.getvalue()))')
     package_is_small "$bytes"
+}
+
+# The tools are the group `dev` of pyproject.toml, in the same versions everywhere.
+install_python_tools() {
+    # On Debian venv is a separate package, so ensurepip may be missing.
+    python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages "Python's venv" python3-venv python3 python
+    python3 -m venv "$STATE/python"
+    "$STATE/python/bin/pip" install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' # groups
+    "$STATE/python/bin/pip" install --quiet --group dev --editable .
+}
+
+check_python_types() {
+    "$STATE/python/bin/python" tests/readme.py
+    "$STATE/python/bin/mypy" --cache-dir "$STATE/mypy"
+    "$STATE/python/bin/pyright"
+}
+
+check_python_format() {
+    local -a places=(. "$ROOT/examples/fastapi" "$ROOT/examples/django")
+    "$STATE/python/bin/ruff" format --config pyproject.toml --no-cache --check "${places[@]}" >&2
+    "$STATE/python/bin/ruff" check --config pyproject.toml --no-cache --quiet "${places[@]}" >&2
+}
+
+python_packages_are_small() {
+    local package
+    "$STATE/python/bin/python" -m build --outdir "$STATE/packages" . >"$STATE/log/build.log" 2>&1 ||
+        { show_log_tail build; die "the package cannot be built"; }
+    "$STATE/python/bin/twine" check --strict "$STATE"/packages/*
+    for package in "$STATE"/packages/*; do package_is_small "$(wc -c <"$package")"; done
 }
 
 packed_is_small() {

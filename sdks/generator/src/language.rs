@@ -37,6 +37,11 @@ pub(crate) trait Language: Send + Sync {
         Ok(())
     }
 
+    /// Adapts the order and the texts of the model. An error says what the language cannot spell.
+    fn adapt(&self, _model: &mut Model) -> Result<(), String> {
+        Ok(())
+    }
+
     /// A documentation comment, each line indented; empty if there is no text.
     fn comment(&self, text: &str, indent: usize) -> String;
 

@@ -18,12 +18,13 @@ mod layout;
 mod model;
 mod naming;
 mod operations;
+mod python;
 mod render;
 mod samples;
 mod schemas;
 mod typescript;
 
-const LANGUAGES: [&dyn language::Language; 2] = [&typescript::TypeScript, &go::Go];
+const LANGUAGES: [&dyn language::Language; 3] = [&typescript::TypeScript, &python::Python, &go::Go];
 
 fn main() -> ExitCode {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::naming::Words;
 
 /// The whole API.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Model {
     /// The version of the API, which is that of the SDKs.
     pub(crate) version: String,
@@ -144,7 +144,7 @@ impl Schema {
 }
 
 /// A group of methods, such as `messages`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Resource {
     /// Its names, outermost first: `templates` and `versions` for `templates.versions`.
     pub(crate) path: Vec<Words>,
@@ -153,7 +153,7 @@ pub(crate) struct Resource {
 }
 
 /// An operation of the API.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Method {
     /// Its name in the document: `send_message`.
     pub(crate) operation_id: String,
@@ -176,7 +176,7 @@ pub(crate) struct Method {
 }
 
 /// What a method sends.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Body {
     pub(crate) ty: Type,
     pub(crate) required: bool,
@@ -187,7 +187,7 @@ pub(crate) struct Body {
 }
 
 /// What a method gives.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Answer {
     /// The JSON of the answer.
     Whole(Type),

@@ -29,10 +29,11 @@ pub(crate) fn render(
         serde_json::to_string(value)
             .map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))
     });
-    let mut context = context(model, language);
-    language
-        .extend(model, &mut context)
-        .map_err(|error| format!("{}: {error}", language.directory()))?;
+    let mut model = model.clone();
+    let failed = |error| format!("{}: {error}", language.directory());
+    language.adapt(&mut model).map_err(failed)?;
+    let mut context = context(&model, language);
+    language.extend(&model, &mut context).map_err(failed)?;
     let directory = templates.join(language.directory());
     let mut files = Vec::new();
     for path in
@@ -93,7 +94,8 @@ fn context(model: &Model, language: &dyn Language) -> Value {
 }
 
 fn schema_context(schema: &Schema, language: &dyn Language) -> Value {
-    let mut context = json!({"name": schema.name, "description": schema.description});
+    let mut context =
+        json!({"name": schema.name, "description": schema.description, "input": schema.input});
     match &schema.shape {
         Shape::Object(fields) => {
             let fields: Vec<Value> = fields
@@ -182,12 +184,22 @@ fn method_context(
     };
     let parameters: Vec<Value> = method.path_parameters.iter().map(parameter).collect();
     let body = method.body.as_ref().map(|body| {
-        json!({"type": language.spell_in_client(&body.ty, true), "required": body.required, "text": body.text})
+        json!({
+            "type": language.spell_in_client(&body.ty, true),
+            "required": body.required,
+            "text": body.text,
+            "fields": fields_in_client(&body.ty, model, language),
+        })
     });
     let query = method.query.as_ref().map(|name| {
         let schema = model.schemas.iter().find(|schema| schema.name == *name);
         let required = schema.is_some_and(|schema| matches!(&schema.shape, Shape::Object(fields) if fields.iter().any(|field| field.required)));
-        json!({"type": language.spell_in_client(&Type::Named(name.clone()), true), "required": required})
+        let ty = Type::Named(name.clone());
+        json!({
+            "type": language.spell_in_client(&ty, true),
+            "required": required,
+            "fields": fields_in_client(&ty, model, language),
+        })
     });
     let (answer, ty) = match &method.answer {
         Answer::Whole(ty) => ("whole", language.spell_in_client(ty, false)),
@@ -209,6 +221,19 @@ fn method_context(
         "idempotent": method.idempotent,
         "repeatable": method.repeatable,
     })
+}
+
+/// The fields of an object that a method takes, for languages that take each as an argument.
+fn fields_in_client(ty: &Type, model: &Model, language: &dyn Language) -> Vec<Value> {
+    let Some(Shape::Object(fields)) = model.shape(ty) else {
+        return Vec::new();
+    };
+    let field = |field: &Field| {
+        let mut context = field_context(field, true, language);
+        context["type"] = language.spell_in_client(&field.ty, true).into();
+        context
+    };
+    fields.iter().map(field).collect()
 }
 
 /// A class for each error code: `NotFoundError` for `NOT_FOUND`.

@@ -183,7 +183,7 @@ impl TypeScript {
 }
 
 /// Fills the lines of each paragraph anew. Items of lists and tags begin a line.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut open = false;
     for source in text.lines().map(str::trim) {

@@ -1,0 +1,138 @@
+//! Samples of Python: a program for each operation.
+
+use serde_json::Value;
+
+use super::Python;
+use crate::language::Language as _;
+use crate::layout::{Node, Style};
+use crate::model::{Answer, Field, Model, Shape, Type};
+use crate::samples::Call;
+
+const STYLE: Style = Style {
+    indent: "    ",
+    padding: "",
+    width: 88,
+    hugs: false,
+    aligns: false,
+};
+
+pub(super) fn sample(call: &Call<'_>) -> String {
+    let path: Vec<String> = call
+        .resource
+        .path
+        .iter()
+        .map(|words| Python.member(words))
+        .collect();
+    let method = format!(
+        "waypost.{}.{}(",
+        path.join("."),
+        Python.member(&call.method.name)
+    );
+    let mut arguments: Vec<Node> = call
+        .path()
+        .map(|id| Node::text(format!("{id:?}")))
+        .collect();
+    if let Some(body) = &call.method.body
+        && let (Some(Shape::Object(fields)), Some(given)) =
+            (call.model.shape(&body.ty), body.example.as_object())
+    {
+        let values = fields
+            .iter()
+            .filter_map(|field| Some((field, given.get(&field.name)?)));
+        arguments.extend(values.map(|(field, value)| {
+            literal(value, &field.ty, call.model).after(&format!("{}=", Python.field(&field.name)))
+        }));
+    }
+    let made = Node::list(method, arguments, ")");
+    let statement = match &call.method.answer {
+        Answer::Page(_) => {
+            let open = made.after("for item in ").before(":");
+            format!("{}\n    print(item)", open.render(STYLE, 0))
+        }
+        Answer::Raw => {
+            let response = made.after("response = ");
+            format!("{}\ncontent = response.read()", response.render(STYLE, 0))
+        }
+        Answer::Whole(_) | Answer::Data(_) => {
+            let variable = Python.member(&call.variable());
+            let answer = made.after(&format!("{variable} = "));
+            format!("{}\nprint({variable})", answer.render(STYLE, 0))
+        }
+    };
+    format!("from waypost import Waypost\n\nwaypost = Waypost()\n{statement}\n")
+}
+
+/// A value of this type. The keys of a described object are in snake case.
+fn literal(value: &Value, ty: &Type, model: &Model) -> Node {
+    let object = |fields: &[Field], given: &serde_json::Map<String, Value>| {
+        let item = |(key, value): (&String, &Value)| {
+            let field = fields.iter().find(|field| field.name == *key);
+            let name = field.map_or_else(|| key.clone(), |field| Python.field(&field.name));
+            let ty = field.map_or(&Type::Any, |field| &field.ty);
+            literal(value, ty, model).after(&format!("{name:?}: "))
+        };
+        Node::list("{", given.iter().map(item).collect(), "}")
+    };
+    match (value, described(value, ty, model)) {
+        (Value::Object(given), Type::Named(_)) => match model.shape(described(value, ty, model)) {
+            Some(Shape::Object(fields)) => object(fields, given),
+            Some(Shape::Enum(_) | Shape::Union { .. } | Shape::Alias(_)) | None => {
+                object(&[], given)
+            }
+        },
+        (Value::Object(given), _) => object(&[], given),
+        (Value::Array(items), Type::List(item)) => Node::list(
+            "[",
+            items
+                .iter()
+                .map(|value| literal(value, item, model))
+                .collect(),
+            "]",
+        ),
+        (Value::Array(items), _) => Node::list(
+            "[",
+            items
+                .iter()
+                .map(|value| literal(value, &Type::Any, model))
+                .collect(),
+            "]",
+        ),
+        (Value::Bool(true), _) => Node::text("True"),
+        (Value::Bool(false), _) => Node::text("False"),
+        (Value::Null, _) => Node::text("None"),
+        (simple @ (Value::Number(_) | Value::String(_)), _) => Node::text(simple.to_string()),
+    }
+}
+
+/// The part of a type that describes the value: of a union, the list or the object with its fields.
+fn described<'a>(value: &Value, ty: &'a Type, model: &'a Model) -> &'a Type {
+    match ty {
+        Type::Nullable(inner) => described(value, inner, model),
+        Type::Union(variants) => one_of(value, variants, model),
+        Type::Named(_) => match model.shape(ty) {
+            Some(Shape::Union { variants, .. }) => one_of(value, variants, model),
+            Some(Shape::Alias(inner)) => described(value, inner, model),
+            Some(Shape::Object(_) | Shape::Enum(_)) | None => ty,
+        },
+        Type::String
+        | Type::DateTime
+        | Type::Integer
+        | Type::Number
+        | Type::Boolean
+        | Type::Any
+        | Type::List(_)
+        | Type::Map(_)
+        | Type::Literal(_) => ty,
+    }
+}
+
+fn one_of<'a>(value: &Value, variants: &'a [Type], model: &'a Model) -> &'a Type {
+    let has = |fields: &[Field], key: &String| fields.iter().any(|field| field.name == *key);
+    let fits = |variant: &&Type| {
+        let Some(given) = value.as_object() else {
+            return value.is_array() && matches!(variant, Type::List(_));
+        };
+        matches!(model.shape(variant), Some(Shape::Object(fields)) if given.keys().all(|key| has(fields, key)))
+    };
+    variants.iter().find(fits).unwrap_or(&Type::Any)
+}
