@@ -39,8 +39,8 @@ test: ## run the whole test suite; make test ARGS="--test it suppression"
 	@scripts/test.sh $(ARGS)
 
 .PHONY: test-sdks
-test-sdks: ## check, build and test the client SDKs against a live Waypost (that of WAYPOST_URL, or one of its own)
-	@scripts/test-sdks.sh
+test-sdks: ## check, build and test the client SDKs against a live Waypost (that of WAYPOST_URL, or one of its own); ARGS=go for one
+	@scripts/test-sdks.sh $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## call the API with requests generated from its document, for FUZZ_SECONDS (120)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Walks through an example as its users would: check.py DIRECTORY COMMAND…
+"""Walks through an example as its users would: check.py COMMAND…
 
-Starts the command in the directory, signs two people up, waits until the webhooks tell what became of their mail, and posts
+Starts the command, signs two people up, waits until the webhooks tell what became of their mail, and posts
 what must be refused. WAYPOST_URL and WAYPOST_API_KEY say where a Waypost is that sends to its simulator.
 """
 
@@ -103,7 +103,7 @@ def walk(app):
 
 
 def main():
-    directory, *command = sys.argv[1:]
+    command = sys.argv[1:]
     if not waypost("GET", "/v1/providers"):
         account = {"providerType": "SENDGRID", "displayName": "Simulated", "credentials": {"apiKey": "SG.simulator"}}
         waypost("POST", "/v1/providers", account)
@@ -112,7 +112,7 @@ def main():
         port = free.getsockname()[1]
     endpoint = make_endpoint(port)
     environment = {**os.environ, "PORT": str(port), "WAYPOST_WEBHOOK_SECRET": endpoint["secret"]}
-    process = subprocess.Popen(command, cwd=directory, env=environment, start_new_session=True)
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
     app = f"http://127.0.0.1:{port}"
     try:
         wait_until("its start", lambda: process.poll() is None and call("GET", app + "/users/none")[0] == 404)

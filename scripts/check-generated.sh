@@ -10,7 +10,7 @@ main() {
     mkdir -p "$fresh"
     "$ROOT/scripts/generate.sh" "$fresh"
     for path in .sqlx openapi/waypost.v1.json openapi/samples.json .env.example docs/configuration.md \
-        sdks/typescript/src/generated sdks/python/src/waypost/{types.py,_generated/{client,errors,resources,version}.py} \
+        sdks/{typescript,rust}/src/generated sdks/python/src/waypost/{types.py,_generated/{client,errors,resources,version}.py} \
         sdks/go/{client,errors,resources,types,version}_gen.go; do
         if ! diff -r -u "$ROOT/$path" "$fresh/$path" >"$fresh/difference" 2>&1; then
             say "$path differs from the generated file:"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # make test-sdks: checks, builds and tests the SDKs against a live Waypost, by the cases in sdks/conformance/cases.md.
 #
+# test-sdks.sh LANGUAGE… does it for these alone: typescript, python, go, rust.
+#
 # WAYPOST_URL, WAYPOST_API_KEY (all permissions) and SIMULATOR_URL say where a Waypost is, with the simulator as its
 # provider. Without them it uses a PostgreSQL, a Redis, a Waypost and a simulator for this run only.
 set -euo pipefail
@@ -12,19 +14,24 @@ readonly SDKS_REDIS_PORT=17479
 readonly SDKS_API_PORT=17180
 readonly SDKS_SIMULATOR_PORT=17190
 readonly PACKED_BYTES_MAX=61440
+# A crate has its sources, with all descriptions, and a Cargo.lock.
+readonly CRATE_BYTES_MAX=81920
 readonly RUNTIME_LINES_MAX=450
 
 main() {
+    local language languages=("$@")
+    [[ $# != 0 ]] || languages=(typescript python go rust)
+    for language in "${languages[@]}"; do
+        [[ $language =~ ^(typescript|python|go|rust)$ ]] || die "there is no SDK for '$language'"
+    done
     have node || die "Node.js 18 or newer is needed"
     have npm || die "npm is needed"
     require_python
     scratch_open sdks
     [[ -n ${WAYPOST_URL:-} && -n ${WAYPOST_API_KEY:-} && -n ${SIMULATOR_URL:-} ]] || start_own_waypost
     start_proxy
-    test_typescript
-    test_python
-    test_go
-    say "==> All SDKs passed"
+    for language in "${languages[@]}"; do "test_$language"; done
+    say "==> Passed: ${languages[*]}"
 }
 
 test_typescript() {
@@ -36,6 +43,27 @@ test_typescript() {
     step "TypeScript: testing" npm test --silent
     step "TypeScript: packing" packed_is_small
     step "TypeScript: measuring the runtime" runtime_is_small src/runtime/*.ts
+    step "TypeScript: checking and running the samples" typescript_samples_are_good
+    cd "$ROOT/examples/express"
+    step "TypeScript: installing the example for Express" npm ci --no-audit --no-fund --silent
+    step "TypeScript: walking through the example for Express" walk npm start --silent
+    cd "$ROOT/examples/next"
+    step "TypeScript: building the example for Next.js" build_next_example
+    step "TypeScript: walking through the example for Next.js" walk npm start --silent
+}
+
+# The package finds itself by its name, as a program that installed it would.
+typescript_samples_are_good() {
+    rm -rf tests/samples
+    samples typescript 'tests/samples/*.mts'
+    npx --no-install tsc --noEmit --strict --target es2022 --module nodenext --lib es2022,dom tests/samples/*.mts
+    node --input-type=module <tests/samples/send_message.mts >/dev/null
+    rm -rf tests/samples
+}
+
+build_next_example() {
+    npm ci --no-audit --no-fund --silent
+    NEXT_TELEMETRY_DISABLED=1 interruptible npm run --silent build >&2
 }
 
 test_python() {
@@ -48,6 +76,20 @@ test_python() {
     step "Python: packing" python_packages_are_small
     "$STATE/python/bin/python" scripts/code.py src/waypost/webhooks.py src/waypost/_runtime/*.py >"$STATE/runtime.py"
     step "Python: measuring the runtime" runtime_is_small "$STATE/runtime.py"
+    step "Python: checking and running the samples" python_samples_are_good
+    step "Python: installing what the examples need" "$STATE/python/bin/pip" install --quiet --disable-pip-version-check fastapi uvicorn django
+    cd "$ROOT/examples/fastapi"
+    step "Python: walking through the example for FastAPI" walk "$STATE/python/bin/python" main.py
+    cd "$ROOT/examples/django"
+    # shellcheck disable=SC2016 # the port is that of the walk
+    step "Python: walking through the example for Django" walk bash -c \
+        'exec "$0" manage.py runserver --noreload "127.0.0.1:$PORT"' "$STATE/python/bin/python"
+}
+
+python_samples_are_good() {
+    samples python "$STATE/samples/python/*.py"
+    "$STATE/python/bin/mypy" --strict --cache-dir "$STATE/mypy" --scripts-are-modules "$STATE"/samples/python/*.py
+    "$STATE/python/bin/python" "$STATE/samples/python/send_message.py" >/dev/null
 }
 
 test_go() {
@@ -62,6 +104,54 @@ test_go() {
     step "Go: packing" go_module_is_small
     mapfile -t runtime < <(find . -maxdepth 1 -name '*.go' ! -name '*_gen.go')
     step "Go: measuring the runtime" runtime_is_small "${runtime[@]}"
+    step "Go: checking and running the samples" go_samples_are_good
+    cd "$ROOT/examples/net-http"
+    step "Go: walking through the example for net/http" walk go run .
+}
+
+go_samples_are_good() {
+    local module=$STATE/samples/go
+    samples go "$module/*/main.go"
+    printf 'module samples\n\ngo 1.24\n\nrequire waypost v0.1.0\n\nreplace waypost => %s\n' "$PWD" >"$module/go.mod"
+    go_vet "$module"
+    go_is_formatted "$module"
+    go -C "$module" run ./send_message >/dev/null
+}
+
+# The crate and its example are workspaces of their own. They share what the build of Waypost compiled, as far as it fits.
+test_rust() {
+    require_build_tools
+    CARGO_TARGET_DIR=$(target_dir)
+    export CARGO_TARGET_DIR
+    cd "$ROOT/sdks/rust"
+    step "Rust: checking the formatting" cargo fmt --check
+    step "Rust: writing the samples" write_rust_samples
+    step "Rust: checking types" interruptible cargo clippy --locked --quiet --all-targets -- -D warnings
+    step "Rust: checking the documentation" interruptible env RUSTDOCFLAGS='-D warnings' cargo doc --locked --quiet --no-deps
+    step "Rust: looking for missing cases" all_cases_in tests/conformance/*.rs
+    step "Rust: testing" interruptible cargo test --locked --quiet
+    step "Rust: packing" crate_is_small
+    step "Rust: measuring the runtime" runtime_is_small src/runtime/*.rs
+    cd "$ROOT/examples/axum"
+    step "Rust: checking the example for axum" interruptible example_in_rust_is_good
+    step "Rust: walking through the example for axum" walk cargo run --locked --quiet
+}
+
+# One test program has all samples as modules, so that they are linked once. It runs one of them.
+write_rust_samples() {
+    local file name
+    rm -rf tests/samples
+    samples rust 'tests/samples/*.rs'
+    {
+        printf '//! The code samples of the documentation page.\n#![allow(dead_code, missing_docs, reason = "each is a program of its own")]\n'
+        for file in tests/samples/*.rs; do
+            name=$(basename "$file" .rs)
+            printf 'mod %s {\n    include!("%s.rs");\n' "$name" "$name"
+            [[ $name != send_message ]] || printf '    #[test]\n    fn it_runs() {\n        main().unwrap();\n    }\n'
+            printf '}\n'
+        done
+    } >"$STATE/samples.rs"
+    mv "$STATE/samples.rs" tests/samples/main.rs
 }
 
 start_own_waypost() {
@@ -85,13 +175,13 @@ start_proxy() {
 
 proxy_answers() { grep -q CONFORMANCE_PROXY_URL= "$STATE/log/proxy.log"; }
 
-# all_cases_in FILE : whether a test of the file is named after each case.
+# all_cases_in FILE… : whether a test in one of the files is named after each case.
 all_cases_in() {
     local id missing=()
     while read -r id; do
-        grep -qiE "(\"|def test_)${id}[ \"_]" "$1" || missing+=("$id")
+        grep -qiE "(\"|fn |def test_)${id}[ \"_]" "$@" || missing+=("$id")
     done < <(sed -n 's/^| \(C[0-9][0-9]\) |.*/\1/p' "$ROOT/sdks/conformance/cases.md")
-    [[ ${#missing[@]} == 0 ]] || die "$1 has no test for ${missing[*]}"
+    [[ ${#missing[@]} == 0 ]] || die "$* has no test for ${missing[*]}"
 }
 
 # Uses the Go that is there, or else that of PyPI. It downloads no modules: the SDK depends on none.
@@ -143,7 +233,7 @@ install_python_tools() {
 check_python_types() {
     "$STATE/python/bin/python" tests/readme.py
     "$STATE/python/bin/mypy" --cache-dir "$STATE/mypy"
-    "$STATE/python/bin/pyright"
+    "$STATE/python/bin/pyright" --pythonpath "$STATE/python/bin/python"
 }
 
 check_python_format() {
@@ -160,6 +250,11 @@ python_packages_are_small() {
     for package in "$STATE"/packages/*; do package_is_small "$(wc -c <"$package")"; done
 }
 
+samples() { python3 "$ROOT/sdks/conformance/samples.py" "$@"; }
+
+# walk COMMAND… : starts the example in this directory, and does with it what its users would.
+walk() { interruptible python3 "$ROOT/examples/check.py" "$@" >&2; }
+
 packed_is_small() {
     package_is_small "$(npm pack --dry-run --ignore-scripts --json 2>/dev/null | node -p 'JSON.parse(require("fs").readFileSync(0, "utf8"))[0].size')"
 }
@@ -169,6 +264,22 @@ package_is_small() {
     local bytes=$1
     ((bytes <= PACKED_BYTES_MAX)) || die "the package has $bytes bytes packed, more than $PACKED_BYTES_MAX"
     say "    $bytes bytes packed"
+}
+
+# crate_is_small : builds the crate from what would be published, and weighs it.
+crate_is_small() {
+    local bytes version
+    interruptible cargo package --locked --quiet --allow-dirty
+    version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+    bytes=$(wc -c <"$CARGO_TARGET_DIR/package/waypost-$version.crate")
+    ((bytes <= CRATE_BYTES_MAX)) || die "the crate has $bytes bytes packed, more than $CRATE_BYTES_MAX"
+    say "    $bytes bytes packed"
+}
+
+# With the settings of the SDK: Waypost itself may not read the environment.
+example_in_rust_is_good() {
+    cargo fmt --check
+    CLIPPY_CONF_DIR=$ROOT/sdks/rust cargo clippy --locked --quiet -- -D warnings
 }
 
 # runtime_is_small FILE… : by lines that are neither empty nor comments.

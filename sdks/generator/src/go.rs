@@ -126,8 +126,8 @@ impl Language for Go {
             .collect()
     }
 
-    fn sample(&self, call: &Call<'_>) -> String {
-        sample::sample(call)
+    fn sample(&self, call: &Call<'_>) -> Result<String, String> {
+        Ok(sample::sample(call))
     }
 }
 

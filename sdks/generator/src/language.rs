@@ -45,6 +45,11 @@ pub(crate) trait Language: Send + Sync {
     /// A documentation comment, each line indented; empty if there is no text.
     fn comment(&self, text: &str, indent: usize) -> String;
 
-    /// A program that makes a call.
-    fn sample(&self, call: &Call<'_>) -> String;
+    /// Lays out a file as the language's own formatter does.
+    fn format(&self, text: String) -> Result<String, String> {
+        Ok(text)
+    }
+
+    /// A program that makes a call. An error says what the language cannot spell.
+    fn sample(&self, call: &Call<'_>) -> Result<String, String>;
 }

@@ -20,11 +20,17 @@ mod naming;
 mod operations;
 mod python;
 mod render;
+mod rust;
 mod samples;
 mod schemas;
 mod typescript;
 
-const LANGUAGES: [&dyn language::Language; 3] = [&typescript::TypeScript, &python::Python, &go::Go];
+const LANGUAGES: [&dyn language::Language; 4] = [
+    &typescript::TypeScript,
+    &python::Python,
+    &go::Go,
+    &rust::Rust,
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
@@ -58,7 +64,7 @@ fn generate(
             write(&path, &text).map_err(|error| format!("{}: {error}", path.display()))?;
         }
     }
-    let text = format!("{:#}\n", samples::samples(&model, &LANGUAGES));
+    let text = format!("{:#}\n", samples::samples(&model, &LANGUAGES)?);
     write(samples, &text).map_err(|error| format!("{}: {error}", samples.display()))
 }
 

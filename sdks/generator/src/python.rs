@@ -161,8 +161,8 @@ impl Language for Python {
         format!("{docstring}{margin}\"\"\"\n")
     }
 
-    fn sample(&self, call: &Call<'_>) -> String {
-        sample::sample(call)
+    fn sample(&self, call: &Call<'_>) -> Result<String, String> {
+        Ok(sample::sample(call))
     }
 }
 

@@ -44,6 +44,7 @@ pub(crate) fn render(
         let text = environment
             .render_str(&source, &context)
             .map_err(|error| failed(&error))?;
+        let text = language.format(text).map_err(|error| failed(&error))?;
         let name = path
             .strip_prefix(&directory)
             .map_err(|error| failed(&error))?

@@ -44,7 +44,7 @@ impl Call<'_> {
 }
 
 /// All samples: for each operation id what `x-codeSamples` of a document has.
-pub(crate) fn samples(model: &Model, languages: &[&dyn Language]) -> Value {
+pub(crate) fn samples(model: &Model, languages: &[&dyn Language]) -> Result<Value, String> {
     let mut samples = Map::new();
     for resource in &model.resources {
         for method in &resource.methods {
@@ -53,14 +53,15 @@ pub(crate) fn samples(model: &Model, languages: &[&dyn Language]) -> Value {
                 resource,
                 method,
             };
-            let of_method: Vec<Value> = languages
-                .iter()
-                .map(|language| {
-                    json!({"lang": language.directory(), "label": language.name(), "source": language.sample(&call)})
-                })
-                .collect();
+            let mut of_method = Vec::new();
+            for language in languages {
+                let source = language
+                    .sample(&call)
+                    .map_err(|error| format!("{}: {error}", method.operation_id))?;
+                of_method.push(json!({"lang": language.directory(), "label": language.name(), "source": source}));
+            }
             samples.insert(method.operation_id.clone(), of_method.into());
         }
     }
-    samples.into()
+    Ok(samples.into())
 }

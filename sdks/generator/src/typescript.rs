@@ -109,7 +109,7 @@ impl Language for TypeScript {
         format!("{margin}/**\n{lines}{margin} */\n")
     }
 
-    fn sample(&self, call: &Call<'_>) -> String {
+    fn sample(&self, call: &Call<'_>) -> Result<String, String> {
         let path: Vec<String> = call
             .resource
             .path
@@ -153,9 +153,9 @@ impl Language for TypeScript {
                 format!("{}\nconsole.log({variable});", answer.render(SAMPLE, 0))
             }
         };
-        format!(
+        Ok(format!(
             "import {{ Waypost }} from \"waypost\";\n\nconst waypost = new Waypost();\n{statement}\n"
-        )
+        ))
     }
 }
 

@@ -274,11 +274,10 @@ def may_repeat(error: WaypostError, call: Call) -> bool:
     and PATCH, which here lead to the same state however often they are done (a repeated DELETE may answer 404), and a
     POST with an idempotency key that the service knows, or one that changes nothing more the second time.
     """
-    if error.status in (408, 429):
-        return True
-    if error.status == 409:
-        return error.reason == "IDEMPOTENCY_IN_PROGRESS"
-    return (error.status is None or error.status >= 500) and (call.method != "POST" or call.idempotent or call.repeatable)
+    if error.status in (408, 409, 429):
+        return error.status != 409 or error.reason == "IDEMPOTENCY_IN_PROGRESS"
+    safe = call.method != "POST" or call.idempotent or call.repeatable
+    return safe and (error.status is None or error.status >= 500)
 
 
 def delay(error: WaypostError, retry: int) -> float | None:
