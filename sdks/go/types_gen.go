@@ -569,7 +569,9 @@ type CreateUnsubscribeGroupRequest struct {
 
 // A webhook endpoint to create.
 type CreateWebhookEndpointRequest struct {
-	// An HTTPS URL. It must respond within 5 seconds, with any status.
+	// An HTTPS URL with a public address. The operator can allow http and private addresses
+	// (`WAYPOST_WEBHOOK_ALLOW`); in development loopback is allowed. It is called once, and must respond within 5
+	// seconds, with any status.
 	URL string `json:"url"`
 	// The types of the events that the endpoint receives: at least one.
 	Events []WebhookEventType `json:"events"`
@@ -2305,7 +2307,7 @@ type WebhookEndpoint struct {
 	// The URL.
 	URL string `json:"url"`
 	// The types of the events that the endpoint receives.
-	Events []string `json:"events"`
+	Events []WebhookEventType `json:"events"`
 	// If not empty, the endpoint receives events of messages only for messages with one of these tags. Events that
 	// are about no message are not filtered.
 	Tags []string `json:"tags"`
@@ -2341,7 +2343,7 @@ type WebhookEndpointWithSecret struct {
 	// The URL.
 	URL string `json:"url"`
 	// The types of the events that the endpoint receives.
-	Events []string `json:"events"`
+	Events []WebhookEventType `json:"events"`
 	// If not empty, the endpoint receives events of messages only for messages with one of these tags. Events that
 	// are about no message are not filtered.
 	Tags []string `json:"tags"`
@@ -3902,7 +3904,7 @@ type ListMessagesParams struct {
 	Cursor string `json:"cursor,omitzero"`
 	// Tests only, or live messages only. The default is whether the API key is a test key.
 	Test Optional[bool] `json:"test,omitzero"`
-	// Only messages with one of these statuses, separated by commas.
+	// Only messages with one of these statuses.
 	Status []MessageStatus `json:"status,omitzero"`
 	// Only messages whose subject contains this text. Upper and lower case are not distinguished.
 	Search string `json:"search,omitzero"`

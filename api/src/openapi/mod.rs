@@ -220,9 +220,9 @@ pub(crate) const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inl
     style-src 'unsafe-inline'; img-src 'self' data: blob:; font-src data:; connect-src 'self'; \
     worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Options of the viewer: no fonts from another host, and no button that sends the document
-/// to one.
-const VIEWER_OPTIONS: &str = r#"{"withDefaultFonts":false,"hideClientButton":true,"authentication":{"preferredSecurityScheme":"ApiKey"},"metaData":{"title":"Waypost API"}}"#;
+/// Options of the viewer: no fonts from another host, no button that sends the document to
+/// one, and of its own samples only those of curl.
+const VIEWER_OPTIONS: &str = r#"{"withDefaultFonts":false,"hideClientButton":true,"hiddenClients":{"c":true,"clojure":true,"csharp":true,"dart":true,"fsharp":true,"go":true,"http":true,"java":true,"javascript":true,"js":true,"kotlin":true,"node":true,"objc":true,"ocaml":true,"php":true,"powershell":true,"python":true,"r":true,"ruby":true,"rust":true,"swift":true,"shell":["httpie","wget"]},"authentication":{"preferredSecurityScheme":"ApiKey"},"metaData":{"title":"Waypost API"}}"#;
 
 /// How to send a first message.
 const GETTING_STARTED: &str = include_str!("getting_started.md");

@@ -281,7 +281,7 @@ impl MessagesApi {
         cursor: CursorQuery,
         /// Tests only, or live messages only. The default is whether the API key is a test key.
         test: Query<Validated<Option<bool>>>,
-        /// Only messages with one of these statuses, separated by commas.
+        /// Only messages with one of these statuses.
         #[oai(explode = false)]
         status: Query<Validated<Option<Statuses>>>,
         /// Only messages whose subject contains this text. Upper and lower case are not

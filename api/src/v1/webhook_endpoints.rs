@@ -99,7 +99,9 @@ impl WebhookEndpointWithSecret {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateWebhookEndpointRequest {
-    /// An HTTPS URL. It must respond within 5 seconds, with any status.
+    /// An HTTPS URL with a public address. The operator can allow http and private addresses
+    /// (`WAYPOST_WEBHOOK_ALLOW`); in development loopback is allowed. It is called once, and
+    /// must respond within 5 seconds, with any status.
     url: Validated<WebhookUrl>,
     /// The types of the events that the endpoint receives: at least one.
     events: Validated<EventTypes>,

@@ -11,8 +11,8 @@ from waypost import types
 View = TypeVar("View", bound=Callable[..., Any])
 
 waypost = Waypost()
-message: types.SendMessageRequest = {"to": "ada@example.org"}
-receipt = message
+receipt: types.SendMessageRequest = {"to": "ada@example.org"}
+data = b"%PDF"
 
 
 class order:

@@ -390,7 +390,7 @@ def test_c61_parsed_json_is_refused_with_the_reason() -> None:
     parsed: Any = {"event": "DELIVERED"}
     with pytest.raises(sdk.WebhookVerificationError, match=r"raw body.*parsed JSON"):
         webhooks.verify(parsed, {}, "whsec_x")
-    for secret in ("", [], ["whsec_x", ""]):
+    for secret in ("", [], [""]):
         with pytest.raises(sdk.WebhookVerificationError, match="secret is empty"):
             webhooks.verify("{}", {}, secret)
 

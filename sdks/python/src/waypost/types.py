@@ -1924,7 +1924,7 @@ class WebhookEndpoint(Model):
     """The organization that it belongs to."""
     url: str
     """The URL."""
-    events: List[str]
+    events: List[WebhookEventType]
     """The types of the events that the endpoint receives."""
     tags: List[str]
     """If not empty, the endpoint receives events of messages only for messages with one of these tags. Events that
@@ -1951,7 +1951,7 @@ class WebhookEndpointWithSecret(Model):
     """The organization that it belongs to."""
     url: str
     """The URL."""
-    events: List[str]
+    events: List[WebhookEventType]
     """The types of the events that the endpoint receives."""
     tags: List[str]
     """If not empty, the endpoint receives events of messages only for messages with one of these tags. Events that

@@ -50,8 +50,9 @@ def verify(
         secret: The endpoint's secret (`whsec_…`), or several: each may have signed it.
         now: The time to compare with, for tests.
     """
-    body, secrets = _bytes_of(raw_body), [secret] if isinstance(secret, str) else list(secret)
-    if not secrets or not all(secrets):
+    secrets = [secret] if isinstance(secret, str) else list(secret or [])
+    body, secrets = _bytes_of(raw_body), [each for each in secrets if each]
+    if not secrets:
         raise WebhookVerificationError(
             "The secret is empty. Waypost shows it once, when it makes the endpoint (whsec_…)."
         )

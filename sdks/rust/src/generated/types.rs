@@ -1204,7 +1204,9 @@ impl CreateUnsubscribeGroupRequest {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 
 pub struct CreateWebhookEndpointRequest {
-    /// An HTTPS URL. It must respond within 5 seconds, with any status.
+    /// An HTTPS URL with a public address. The operator can allow http and private addresses
+    /// (`WAYPOST_WEBHOOK_ALLOW`); in development loopback is allowed. It is called once, and must respond within 5
+    /// seconds, with any status.
     pub url: String,
     /// The types of the events that the endpoint receives: at least one.
     pub events: Vec<WebhookEventType>,
@@ -3853,7 +3855,7 @@ pub struct WebhookEndpoint {
     /// The URL.
     pub url: String,
     /// The types of the events that the endpoint receives.
-    pub events: Vec<String>,
+    pub events: Vec<WebhookEventType>,
     /// If not empty, the endpoint receives events of messages only for messages with one of these tags. Events that
     /// are about no message are not filtered.
     pub tags: Vec<String>,
@@ -3888,7 +3890,7 @@ pub struct WebhookEndpointWithSecret {
     /// The URL.
     pub url: String,
     /// The types of the events that the endpoint receives.
-    pub events: Vec<String>,
+    pub events: Vec<WebhookEventType>,
     /// If not empty, the endpoint receives events of messages only for messages with one of these tags. Events that
     /// are about no message are not filtered.
     pub tags: Vec<String>,
@@ -5803,7 +5805,7 @@ pub struct ListMessagesParams {
     /// Tests only, or live messages only. The default is whether the API key is a test key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<bool>,
-    /// Only messages with one of these statuses, separated by commas.
+    /// Only messages with one of these statuses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Vec<MessageStatus>>,
     /// Only messages whose subject contains this text. Upper and lower case are not distinguished.
@@ -5860,7 +5862,7 @@ impl<A> Call<A, ListMessagesParams> {
         self
     }
 
-    /// Only messages with one of these statuses, separated by commas.
+    /// Only messages with one of these statuses.
     pub fn status(mut self, status: impl IntoIterator<Item = impl Into<MessageStatus>>) -> Self {
         self.params.status = Some(status.into_iter().map(Into::into).collect());
         self

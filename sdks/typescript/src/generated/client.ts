@@ -42,11 +42,11 @@ export class Waypost {
   readonly webhooks = webhooks;
 
   /**
-   * @param apiKey The API key. The default is the environment variable `WAYPOST_API_KEY`.
+   * @param apiKey The API key. The default is the environment variable `WAYPOST_API_KEY`. It may be left out before options.
    * @param options Where Waypost is, and how to call it. The default of `baseUrl` is the environment variable `WAYPOST_URL`.
    */
-  constructor(apiKey?: string, options: WaypostOptions = {}) {
-    const http = new Http(apiKey, options, VERSION);
+  constructor(apiKey?: string | WaypostOptions, options: WaypostOptions = {}) {
+    const http = typeof apiKey === "object" ? new Http(undefined, apiKey, VERSION) : new Http(apiKey, options, VERSION);
     this.messages = new resources.Messages(http);
     this.metrics = new resources.Metrics(http);
     this.providers = new resources.Providers(http);

@@ -482,7 +482,10 @@ export interface CreateUnsubscribeGroupRequest {
 
 /** A webhook endpoint to create. */
 export interface CreateWebhookEndpointRequest {
-  /** An HTTPS URL. It must respond within 5 seconds, with any status. */
+  /**
+   * An HTTPS URL with a public address. The operator can allow http and private addresses (`WAYPOST_WEBHOOK_ALLOW`);
+   * in development loopback is allowed. It is called once, and must respond within 5 seconds, with any status.
+   */
   url: string;
   /** The types of the events that the endpoint receives: at least one. */
   events: readonly WebhookEventType[];
@@ -1737,7 +1740,7 @@ export interface WebhookEndpoint {
   /** The URL. */
   url: string;
   /** The types of the events that the endpoint receives. */
-  events: string[];
+  events: WebhookEventType[];
   /**
    * If not empty, the endpoint receives events of messages only for messages with one of these tags. Events that are
    * about no message are not filtered.
@@ -1765,7 +1768,7 @@ export interface WebhookEndpointWithSecret {
   /** The URL. */
   url: string;
   /** The types of the events that the endpoint receives. */
-  events: string[];
+  events: WebhookEventType[];
   /**
    * If not empty, the endpoint receives events of messages only for messages with one of these tags. Events that are
    * about no message are not filtered.
@@ -2679,7 +2682,7 @@ export interface ListMessagesParams {
   cursor?: string | undefined;
   /** Tests only, or live messages only. The default is whether the API key is a test key. */
   test?: boolean | undefined;
-  /** Only messages with one of these statuses, separated by commas. */
+  /** Only messages with one of these statuses. */
   status?: readonly MessageStatus[] | undefined;
   /** Only messages whose subject contains this text. Upper and lower case are not distinguished. */
   search?: string | undefined;

@@ -49,7 +49,7 @@ export class TimeoutError extends ConnectionError {
   override readonly name: string = "TimeoutError";
 }
 
-/** A request to your webhook endpoint is not proved to come from Waypost. Answer it with 401. */
+/** A request to your webhook endpoint is not proved to come from Waypost. Answer it with 400. */
 export class WebhookVerificationError extends WaypostError {
   override readonly name: string = "WebhookVerificationError";
 }

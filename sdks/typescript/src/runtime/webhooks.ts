@@ -28,8 +28,8 @@ async function verify(
   now: Date = new Date(),
 ): Promise<WebhookEvent> {
   const body = bytesOf(rawBody);
-  const secrets = [secret].flat();
-  if (!secrets.length || !secrets.every(Boolean)) {
+  const secrets = [secret].flat().filter(Boolean);
+  if (!secrets.length) {
     throw refusal("The secret is empty. Waypost shows it once, when the endpoint is made (whsec_…).");
   }
   const get = reader(headers);
@@ -72,6 +72,7 @@ async function sign(
   secret: string,
   options: { id?: string; timestamp?: Date } = {},
 ): Promise<Record<string, string>> {
+  if (!secret) throw new TypeError("sign needs the secret that the receiver has.");
   const body = bytesOf(rawBody);
   const id = options.id ?? (await webCrypto()).randomUUID();
   const timestamp = String(Math.floor((options.timestamp ?? new Date()).getTime() / 1000));

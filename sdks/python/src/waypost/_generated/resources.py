@@ -226,7 +226,7 @@ class Messages:
             cursor: The `next_cursor` of the page before, instead of `page`. The pages stay as they are while
                 the list grows at its beginning.
             test: Tests only, or live messages only. The default is whether the API key is a test key.
-            status: Only messages with one of these statuses, separated by commas.
+            status: Only messages with one of these statuses.
             search: Only messages whose subject contains this text. Upper and lower case are not distinguished.
             recipient: Only messages to this address.
             from_: Only messages from this address, or from all addresses of this domain.
@@ -568,7 +568,7 @@ class AsyncMessages:
             cursor: The `next_cursor` of the page before, instead of `page`. The pages stay as they are while
                 the list grows at its beginning.
             test: Tests only, or live messages only. The default is whether the API key is a test key.
-            status: Only messages with one of these statuses, separated by commas.
+            status: Only messages with one of these statuses.
             search: Only messages whose subject contains this text. Upper and lower case are not distinguished.
             recipient: Only messages to this address.
             from_: Only messages from this address, or from all addresses of this domain.
@@ -4009,7 +4009,9 @@ class WebhookEndpoints:
         the signing secret.
 
         Args:
-            url: An HTTPS URL. It must respond within 5 seconds, with any status.
+            url: An HTTPS URL with a public address. The operator can allow http and private addresses
+                (`WAYPOST_WEBHOOK_ALLOW`); in development loopback is allowed. It is called once, and must respond
+                within 5 seconds, with any status.
             events: The types of the events that the endpoint receives: at least one.
             tags: Receive events of messages only for messages with one of these tags. The default is all
                 messages.
@@ -4204,7 +4206,9 @@ class AsyncWebhookEndpoints:
         the signing secret.
 
         Args:
-            url: An HTTPS URL. It must respond within 5 seconds, with any status.
+            url: An HTTPS URL with a public address. The operator can allow http and private addresses
+                (`WAYPOST_WEBHOOK_ALLOW`); in development loopback is allowed. It is called once, and must respond
+                within 5 seconds, with any status.
             events: The types of the events that the endpoint receives: at least one.
             tags: Receive events of messages only for messages with one of these tags. The default is all
                 messages.

@@ -67,6 +67,6 @@ class APITimeoutError(APIConnectionError):
 
 
 class WebhookVerificationError(WaypostError):
-    """A request to your webhook endpoint is not proved to come from Waypost. Answer it with 400 or 401."""
+    """A request to your webhook endpoint is not proved to come from Waypost. Answer it with 400."""
 
     code = "WEBHOOK_NOT_VERIFIED"
