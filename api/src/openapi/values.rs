@@ -153,6 +153,7 @@ fn words() -> Map<String, Value> {
         "RoutingRule.tagMatch": ["any", "all"],
         "RoutingRule.onUnknown": ["wait", "resend", "fail"],
         "WebhookEndpoint.events": WebhookEventType::ALL.map(WebhookEventType::as_str),
+        "WebhookEndpointWithSecret.events": WebhookEventType::ALL.map(WebhookEventType::as_str),
         "WebhookDelivery.eventType": WebhookEventType::ALL.map(WebhookEventType::as_str),
         "WebhookDelivery.status": DeliveryStatus::ALL.map(DeliveryStatus::as_str),
         "Error.code": ERROR_CODES,
