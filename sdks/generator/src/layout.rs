@@ -1,4 +1,4 @@
-//! Lays out nested values in lines of a width: a list stands on one line if it fits, else each item on its own.
+//! Lays out texts and nested values in lines of a width: a list stands on one line if it fits, else each item on its own.
 
 /// A value, or a piece of code with values in it.
 #[derive(Debug, Clone)]
@@ -144,6 +144,36 @@ impl Node {
             }
         }
     }
+}
+
+/// Fills the lines of each paragraph anew. Items of lists and tags begin a line.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut open = false;
+    for source in text.lines().map(str::trim) {
+        if source.is_empty() {
+            // One empty line between paragraphs, however many the text has.
+            if lines.last().is_some_and(|line| !line.is_empty()) {
+                lines.push(String::new());
+            }
+            open = false;
+            continue;
+        }
+        if source.starts_with(['-', '@', '|']) {
+            open = false;
+        }
+        for word in source.split_whitespace() {
+            match lines.last_mut() {
+                Some(line) if open && line.chars().count() + 1 + word.chars().count() <= width => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.push(word.to_owned()),
+            }
+            open = true;
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

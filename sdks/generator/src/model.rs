@@ -27,6 +27,24 @@ impl Model {
             .find(|schema| schema.name == *name)
             .map(|schema| &schema.shape)
     }
+
+    /// The variant of a union that a value is of: a list, a text, or the object with its fields.
+    pub(crate) fn variant_of<'a>(&self, value: &Value, variants: &'a [Type]) -> Option<&'a Type> {
+        variants.iter().find(|variant| match value {
+            Value::Array(_) => matches!(variant, Type::List(_)),
+            Value::String(_) => **variant == Type::String,
+            Value::Object(given) => match self.shape(variant) {
+                Some(Shape::Object(fields)) => {
+                    let has = |key: &String| fields.iter().any(|field| field.name == *key);
+                    let is_given =
+                        |field: &Field| !field.required || given.contains_key(&field.name);
+                    given.keys().all(has) && fields.iter().all(is_given)
+                }
+                Some(Shape::Enum(_) | Shape::Union { .. } | Shape::Alias(_)) | None => false,
+            },
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        })
+    }
 }
 
 /// A named type.

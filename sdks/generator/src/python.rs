@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::language::Language;
+use crate::layout::wrap;
 use crate::model::{Field, Model, Shape, Type};
 use crate::naming;
 use crate::samples::Call;
-use crate::typescript::wrap;
 
 mod sample;
 

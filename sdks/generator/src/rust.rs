@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::language::Language;
+use crate::layout::wrap;
 use crate::model::{Model, Type};
 use crate::naming;
 use crate::samples::Call;
-use crate::typescript::wrap;
 
 mod details;
 mod sample;

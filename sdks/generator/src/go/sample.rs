@@ -185,23 +185,8 @@ fn union(name: &str, value: &Value, variants: &[Type], model: &Model) -> Node {
         }
     });
     let Some(items) = list else {
-        let fits = |variant: &&Type| {
-            let (Some(Shape::Object(fields)), Some(given)) =
-                (model.shape(variant), value.as_object())
-            else {
-                return false;
-            };
-            given
-                .keys()
-                .all(|key| fields.iter().any(|field| field.name == *key))
-                && fields
-                    .iter()
-                    .all(|field| !field.required || given.contains_key(&field.name))
-        };
-        return variants
-            .iter()
-            .find(fits)
-            .map_or_else(|| any(value), |variant| literal(value, variant, model));
+        let found = model.variant_of(value, variants);
+        return found.map_or_else(|| any(value), |variant| literal(value, variant, model));
     };
     let values = value
         .as_array()

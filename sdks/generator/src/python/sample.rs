@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Python;
 use crate::language::Language as _;
 use crate::layout::{Node, Style};
-use crate::model::{Answer, Field, Model, Shape, Type};
+use crate::model::{Answer, Model, Shape, Type};
 use crate::samples::Call;
 
 const STYLE: Style = Style {
@@ -64,43 +64,43 @@ pub(super) fn sample(call: &Call<'_>) -> String {
 
 /// A value of this type. The keys of a described object are in snake case.
 fn literal(value: &Value, ty: &Type, model: &Model) -> Node {
-    let object = |fields: &[Field], given: &serde_json::Map<String, Value>| {
-        let item = |(key, value): (&String, &Value)| {
-            let field = fields.iter().find(|field| field.name == *key);
-            let name = field.map_or_else(|| key.clone(), |field| Python.field(&field.name));
-            let ty = field.map_or(&Type::Any, |field| &field.ty);
-            literal(value, ty, model).after(&format!("{name:?}: "))
-        };
-        Node::list("{", given.iter().map(item).collect(), "}")
-    };
-    match (value, described(value, ty, model)) {
-        (Value::Object(given), Type::Named(_)) => match model.shape(described(value, ty, model)) {
-            Some(Shape::Object(fields)) => object(fields, given),
-            Some(Shape::Enum(_) | Shape::Union { .. } | Shape::Alias(_)) | None => {
-                object(&[], given)
-            }
-        },
-        (Value::Object(given), _) => object(&[], given),
-        (Value::Array(items), Type::List(item)) => Node::list(
-            "[",
-            items
+    let ty = described(value, ty, model);
+    match value {
+        Value::Object(given) => {
+            let fields = match model.shape(ty) {
+                Some(Shape::Object(fields)) => fields.as_slice(),
+                Some(Shape::Enum(_) | Shape::Union { .. } | Shape::Alias(_)) | None => &[],
+            };
+            let item = |(key, value): (&String, &Value)| match fields
                 .iter()
-                .map(|value| literal(value, item, model))
-                .collect(),
-            "]",
-        ),
-        (Value::Array(items), _) => Node::list(
-            "[",
-            items
-                .iter()
-                .map(|value| literal(value, &Type::Any, model))
-                .collect(),
-            "]",
-        ),
-        (Value::Bool(true), _) => Node::text("True"),
-        (Value::Bool(false), _) => Node::text("False"),
-        (Value::Null, _) => Node::text("None"),
-        (simple @ (Value::Number(_) | Value::String(_)), _) => Node::text(simple.to_string()),
+                .find(|field| field.name == *key)
+            {
+                Some(field) => {
+                    literal(value, &field.ty, model).after(&format!("{:?}: ", Python.field(key)))
+                }
+                None => literal(value, &Type::Any, model).after(&format!("{key:?}: ")),
+            };
+            Node::list("{", given.iter().map(item).collect(), "}")
+        }
+        Value::Array(items) => {
+            let of = if let Type::List(item) = ty {
+                item.as_ref()
+            } else {
+                &Type::Any
+            };
+            Node::list(
+                "[",
+                items
+                    .iter()
+                    .map(|value| literal(value, of, model))
+                    .collect(),
+                "]",
+            )
+        }
+        Value::Bool(true) => Node::text("True"),
+        Value::Bool(false) => Node::text("False"),
+        Value::Null => Node::text("None"),
+        Value::Number(_) | Value::String(_) => Node::text(value.to_string()),
     }
 }
 
@@ -108,9 +108,11 @@ fn literal(value: &Value, ty: &Type, model: &Model) -> Node {
 fn described<'a>(value: &Value, ty: &'a Type, model: &'a Model) -> &'a Type {
     match ty {
         Type::Nullable(inner) => described(value, inner, model),
-        Type::Union(variants) => one_of(value, variants, model),
+        Type::Union(variants) => model.variant_of(value, variants).unwrap_or(&Type::Any),
         Type::Named(_) => match model.shape(ty) {
-            Some(Shape::Union { variants, .. }) => one_of(value, variants, model),
+            Some(Shape::Union { variants, .. }) => {
+                model.variant_of(value, variants).unwrap_or(&Type::Any)
+            }
             Some(Shape::Alias(inner)) => described(value, inner, model),
             Some(Shape::Object(_) | Shape::Enum(_)) | None => ty,
         },
@@ -124,15 +126,4 @@ fn described<'a>(value: &Value, ty: &'a Type, model: &'a Model) -> &'a Type {
         | Type::Map(_)
         | Type::Literal(_) => ty,
     }
-}
-
-fn one_of<'a>(value: &Value, variants: &'a [Type], model: &'a Model) -> &'a Type {
-    let has = |fields: &[Field], key: &String| fields.iter().any(|field| field.name == *key);
-    let fits = |variant: &&Type| {
-        let Some(given) = value.as_object() else {
-            return value.is_array() && matches!(variant, Type::List(_));
-        };
-        matches!(model.shape(variant), Some(Shape::Object(fields)) if given.keys().all(|key| has(fields, key)))
-    };
-    variants.iter().find(fits).unwrap_or(&Type::Any)
 }

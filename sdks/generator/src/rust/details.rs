@@ -79,16 +79,16 @@ fn name_unions(ty: &mut Type, owner: &str, input: bool, made: &mut Vec<Schema>) 
     }
 }
 
-/// What the templates see of a schema as `details`.
+/// What the templates see of a schema as `details`. The model has names for all unions ([`schemas`]).
 pub(super) fn details(schema: &Schema, model: &Model) -> Value {
-    let all = schemas(model);
+    let all = &model.schemas;
     let mut details = match &schema.shape {
-        Shape::Object(fields) => object(schema, fields, model, &all),
+        Shape::Object(fields) => object(schema, fields, model, all),
         Shape::Enum(values) => open_enum(values),
         Shape::Union {
             variants,
             discriminator,
-        } => union(variants, discriminator.as_deref(), schema.input, &all),
+        } => union(variants, discriminator.as_deref(), schema.input, all),
         Shape::Alias(_) => json!({}),
     };
     // Rust wants a description of everything, whether or not the document has one.
@@ -418,10 +418,14 @@ mod tests {
 
     #[test]
     fn a_union_within_a_schema_gets_a_name_and_one_item_stands_for_a_list() {
-        let all = schemas(&recipients());
+        let model = Model {
+            schemas: schemas(&recipients()),
+            ..recipients()
+        };
+        let all = &model.schemas;
         let names: Vec<&str> = all.iter().map(|schema| schema.name.as_str()).collect();
         assert_eq!(names, ["Recipients", "RecipientsItem"]);
-        let seen = details(&all[0], &recipients());
+        let seen = details(&all[0], &model);
         assert_eq!(seen["variants"][1]["type"], "Vec<RecipientsItem>");
         assert_eq!(seen["lifted"], json!(["Person"]));
     }

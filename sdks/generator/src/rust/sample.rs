@@ -128,7 +128,7 @@ impl Writer<'_> {
                 format!("{name}::{}", variant_of(text))
             }
             (Some(Shape::Union { variants, .. }), _) => {
-                let found = variants.iter().find(|variant| self.fits(value, variant));
+                let found = model.variant_of(value, variants);
                 self.value(value, found.unwrap_or(&Type::Any))
             }
             _ => self.value(value, &Type::Any),
@@ -176,19 +176,6 @@ impl Writer<'_> {
             })
             .collect();
         format!("[{}]", items.join(", "))
-    }
-
-    fn fits(&self, value: &Value, variant: &Type) -> bool {
-        match value {
-            Value::Array(_) => matches!(variant, Type::List(_)),
-            Value::String(_) => *variant == Type::String,
-            Value::Object(given) => {
-                let has =
-                    |fields: &[Field], key: &String| fields.iter().any(|field| field.name == *key);
-                matches!(self.model.shape(variant), Some(Shape::Object(fields)) if given.keys().all(|key| has(fields, key)))
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        }
     }
 }
 
