@@ -32,8 +32,7 @@ main() {
     require_python
     have npm || die "npm is not installed (Debian, Ubuntu: apt-get install nodejs npm)"
     scratch_open judges
-    # On Debian venv is a separate package, so ensurepip may be missing.
-    python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages "Python's venv" python3-venv python3 python
+    require_venv
     have openssl || install_packages openssl openssl openssl openssl
     BIN=${JUDGES_BIN:-$(target_dir)/debug}
     [[ -n ${JUDGES_BIN:-} ]] || step "Building (debug)" interruptible build_cargo build --workspace --bins

