@@ -1,0 +1,1 @@
+import{t as e}from"./rolldown-runtime-XKyaHtl9.js";var t=e(((e,t)=>{t.exports={}}));export default t();

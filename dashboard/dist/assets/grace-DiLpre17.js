@@ -1,0 +1,1 @@
+var e=[[`0`,`Not any longer: it ends at once`],[`3600`,`For one hour`],[`86400`,`For one day`],[`259200`,`For three days`],[`604800`,`For seven days`]];export{e as t};

@@ -1,0 +1,4 @@
+import { createFileRoute } from "@tanstack/react-router";
+import { Invitation } from "@/pages/sign-in/invitation";
+
+export const Route = createFileRoute("/invitation")({ component: Invitation });
