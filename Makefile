@@ -42,6 +42,10 @@ test: ## run the whole test suite; make test ARGS="--test it suppression"
 test-sdks: ## check, build and test the client SDKs against a live Waypost (that of WAYPOST_URL, or one of its own); ARGS=go for one
 	@scripts/test-sdks.sh $(ARGS)
 
+.PHONY: test-dashboard
+test-dashboard: ## test the dashboard in Chromium, with axe and screenshots; ARGS="--grep messages"
+	@scripts/test-dashboard.sh $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## call the API with requests generated from its document, for FUZZ_SECONDS (120)
 	@scripts/fuzz.sh $(ARGS)
@@ -82,12 +86,16 @@ deny: ## licences, banned crates, sources, known vulnerabilities
 ##@ Generated files
 
 .PHONY: generate
-generate: ## write .sqlx, .env.example, the OpenAPI document, the table in docs/configuration.md, the SDKs
+generate: ## write .sqlx, .env.example, the OpenAPI document, the table in docs/configuration.md, the SDKs, the dashboard
 	@scripts/generate.sh
 
 .PHONY: check-generated
 check-generated: ## fail if a generated file is out of date
 	@scripts/check-generated.sh
+
+.PHONY: dashboard
+dashboard: ## build the dashboard into dashboard/dist
+	@scripts/build-dashboard.sh
 
 ##@ Help
 

@@ -11,7 +11,8 @@ main() {
     "$ROOT/scripts/generate.sh" "$fresh"
     for path in .sqlx openapi/waypost.v1.json openapi/samples.json .env.example docs/configuration.md \
         sdks/{typescript,rust}/src/generated sdks/python/src/waypost/{types.py,_generated/{client,errors,resources,version}.py} \
-        sdks/go/{client,errors,resources,types,version}_gen.go; do
+        sdks/go/{client,errors,resources,types,version}_gen.go \
+        dashboard/dist; do
         if ! diff -r -u "$ROOT/$path" "$fresh/$path" >"$fresh/difference" 2>&1; then
             say "$path differs from the generated file:"
             head -n 40 "$fresh/difference" >&2

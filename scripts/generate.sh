@@ -10,6 +10,7 @@
 #   openapi/samples.json      calls of each operation with the SDKs, for the documentation page
 #   sdks/go/*_gen.go          those of Go, whose files are all in one directory
 #   sdks/python/src/waypost   those of Python: types.py and _generated
+#   dashboard/dist            the dashboard's files, which waypost-api holds; they have the TypeScript SDK in them
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
@@ -30,6 +31,7 @@ main() {
     step "Building the program that prints the rest" build_program
     step "Writing openapi/waypost.v1.json, .env.example, docs/configuration.md" write_printed
     step "Writing the SDKs and openapi/samples.json" write_sdks
+    "$ROOT/scripts/build-dashboard.sh" "$OUT/dashboard/dist"
 }
 
 # If SQLX_OFFLINE_DIR is set, the macros write one file per query when they are expanded against a live database. `touch`

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # make judges: compares Waypost with independent implementations ("judges"): the vendors' clients, a real mail server,
-# handlebars.js, mjml with a browser. Uses a PostgreSQL, a Redis and processes for this run only.
+# handlebars.js, mjml with a browser, an OpenID Connect provider. Uses a PostgreSQL, a Redis and processes for this run only.
 #
 # Each directory of tests/judges is a judge; its run.sh describes the comparison. It is called with WAYPOST_URL,
 # WAYPOST_API_KEY (of an organization of its own), SIMULATOR_URL, JUDGE_HOME (a persistent directory for its
 # installations) and JUDGE_SCRATCH (a directory for this run). It prints "N passed, M failed" last and fails if M is not
 # 0. Waypost calls the simulator through a recorder at RECORDER_URL, which writes the requests to RECORDED_REQUESTS.
+# Waypost signs users in at WAYPOST_OIDC_ISSUER, where a judge may run a provider.
 # Waypost trusts mail servers with the certificate WAYPOST_SMTP_CA_FILE, whose key has the same name with .key.
 #
 # judges.sh [NAME…] runs these judges only. JUDGES_BIN is a directory of built programs; without it they are built.
@@ -18,6 +19,7 @@ readonly JUDGES_REDIS_PORT=18379
 readonly JUDGES_API_PORT=18080
 readonly JUDGES_SIMULATOR_PORT=18090
 readonly JUDGES_RECORDER_PORT=18091
+readonly JUDGES_OIDC_PORT=18092
 readonly JUDGE_SECONDS_MAX=${JUDGE_SECONDS_MAX:-900}
 
 main() {
@@ -55,6 +57,9 @@ start_service() {
     export WAYPOST_PROVIDER_BASE_URL=$RECORDER_URL
     export WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE=1000000 WAYPOST_RATE_LIMIT_SEND_MAX=1000000
     export WAYPOST_RATE_LIMIT_OTHER_MAX=1000000
+    choose_port oidc "$JUDGES_OIDC_PORT"
+    export WAYPOST_OIDC_ISSUER=http://127.0.0.1:$CHOSEN_PORT WAYPOST_OIDC_CLIENT_ID=waypost
+    export WAYPOST_OIDC_CLIENT_SECRET=judge-secret-that-is-long-enough-for-nobody
     make_certificate
     start_waypost judges "$BIN" "$JUDGES_API_PORT" "$JUDGES_SIMULATOR_PORT"
     spawn recorder judges python3 "$ROOT/tests/judges/providers/recorder.py"

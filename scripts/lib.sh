@@ -81,6 +81,13 @@ sha256() {
 }
 
 # random_hex BYTES
+# The version that Vite needs.
+require_node() {
+    have npm || die "Node.js 20.19 or newer and npm are needed (Debian, Ubuntu: apt-get install nodejs npm)"
+    node -e 'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 20 || (major === 20 && minor >= 19) ? 0 : 1)' ||
+        die "Node.js 20.19 or newer is needed; this is $(node --version)"
+}
+
 random_hex() { od -An -vtx1 -N "$1" /dev/urandom | tr -d ' \n'; }
 
 # write_secret FILE : writes stdin to FILE atomically, readable by its owner only.

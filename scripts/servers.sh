@@ -445,6 +445,16 @@ make_api_key() {
     "$1/waypost-api" create-api-key --organization "$organization" --name "$2"
 }
 
+# make_owner BIN ORGANIZATION EMAIL NAME PASSWORD : makes a user who owns the organization and is an operator, and sets the
+# password with the link of create-user, as a person would.
+make_owner() {
+    local link answer
+    link=$("$1/waypost-api" create-user --organization "$2" --email "$3" --name "$4" --role OWNER --operator)
+    answer=$(printf '{"token":"%s","password":"%s"}' "${link##*#}" "$5" |
+        python3 "$ROOT/scripts/request.py" POST "$WAYPOST_URL/v1/invitations/accept" -) || die "no answer to the invitation"
+    [[ ${answer%%$'\n'*} == 201 ]] || die "the invitation was answered: $answer"
+}
+
 # scratch_open KIND : creates a state directory for this run (.dev/KIND/<pid>). At the end of the script its processes are
 # stopped and the directory is removed. If the script is killed, the next run does that.
 scratch_open() {

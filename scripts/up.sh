@@ -7,8 +7,8 @@
 # WAYPOST_PUBLIC_URL, WAYPOST_ENCRYPTION_KEYS, WAYPOST_PROVIDER_BASE_URL, WAYPOST_ENV, WAYPOST_LOG, and all others, which
 # the programs read themselves. SIMULATOR_URL (host and port) is the address of the simulator.
 #
-# Files in .dev: env (settings for other programs, written when everything is ready), api-key, encryption-keys, the data
-# of the private servers, log/*.log. `make down` stops everything, `make clean-dev` also removes the files.
+# Files in .dev: env (settings for other programs, written when everything is ready), api-key, password (of the demo
+# organization's owner), encryption-keys, the data of the private servers, log/*.log. `make down` stops everything, `make clean-dev` also removes the files.
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
@@ -19,6 +19,7 @@ readonly WORKER_HEALTH_PORT=8081
 readonly SCHEDULER_HEALTH_PORT=8082
 readonly SIMULATOR_PORT=8090
 readonly SMTP_PORT=2525
+readonly WAYPOST_EMAIL=owner@example.com
 
 main() {
     local since
@@ -180,7 +181,7 @@ fingerprint() {
         stat -c '%Y %s' "$1" 2>/dev/null || stat -f '%m %z' "$1"
         printf '%s\n' "$@"
         # Without the variables that are for other programs.
-        env | grep -E '^(WAYPOST_|DATABASE_URL=|REDIS_URL=)' | grep -vE '^WAYPOST_(URL|API_KEY|TEST_[A-Z_]*|BIN_DIR)=' | sort
+        env | grep -E '^(WAYPOST_|DATABASE_URL=|REDIS_URL=)' | grep -vE '^WAYPOST_(URL|API_KEY|EMAIL|PASSWORD|TEST_[A-Z_]*|BIN_DIR)=' | sort
     } | sha256
 }
 
@@ -222,6 +223,8 @@ api() {
 
 connect_organization() {
     find_or_create_key
+    find_or_create_owner
+    api GET /v1/providers
     # The real SendGrid does not have the simulated account.
     if [[ -n ${WAYPOST_SENDGRID_BASE_URL:-} && ${WAYPOST_SENDGRID_BASE_URL%/} != "$SIMULATOR_URL" ]]; then
         say "==> WAYPOST_SENDGRID_BASE_URL is set: not connecting a simulated SendGrid account"
@@ -257,6 +260,19 @@ create_key() {
     printf '%s\n' "$WAYPOST_API_KEY" | write_secret "$STATE/api-key"
 }
 
+# find_or_create_owner : sets WAYPOST_PASSWORD to that of the person who signs in to the dashboard.
+find_or_create_owner() {
+    local organization
+    if ! "$BIN/waypost-api" list-users --json | grep -qF "\"$WAYPOST_EMAIL\""; then
+        api GET '/v1/api-keys?limit=1'
+        organization=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["data"][0]["organizationId"])' "$ANSWER")
+        random_hex 8 | write_secret "$STATE/password"
+        step "Creating the owner of the demo organization" \
+            make_owner "$BIN" "$organization" "$WAYPOST_EMAIL" 'Demo Owner' "$(cat "$STATE/password")"
+    fi
+    WAYPOST_PASSWORD=$(cat "$STATE/password" 2>/dev/null || true)
+}
+
 connect_provider() {
     api POST /v1/providers '{"providerType":"SENDGRID","displayName":"Simulated SendGrid","credentials":{"apiKey":"SG.simulated"}}'
     [[ $STATUS == 201 ]] || die "connecting the simulated provider account answered $STATUS: $ANSWER"
@@ -281,7 +297,7 @@ for account in json.loads(sys.argv[1])["data"]:
 # write_env_file : writes the settings to a file, for running operator commands: set -a; . .dev/env; set +a
 write_env_file() {
     local name
-    for name in WAYPOST_URL WAYPOST_API_KEY SIMULATOR_URL DATABASE_URL REDIS_URL WAYPOST_ENV WAYPOST_LISTEN \
+    for name in WAYPOST_URL WAYPOST_API_KEY WAYPOST_EMAIL WAYPOST_PASSWORD SIMULATOR_URL DATABASE_URL REDIS_URL WAYPOST_ENV WAYPOST_LISTEN \
         WAYPOST_PUBLIC_URL WAYPOST_ENCRYPTION_KEYS WAYPOST_PROVIDER_BASE_URL WAYPOST_SMTP_SERVER; do
         printf '%s=%q\n' "$name" "${!name}"
     done | write_secret "$STATE/env"
@@ -292,7 +308,9 @@ print_welcome() {
 
 Waypost is running.
 
-  API             $WAYPOST_URL
+  Dashboard       $WAYPOST_URL/
+                  sign in as $WAYPOST_EMAIL with the password ${WAYPOST_PASSWORD:-that you set}
+  API             $WAYPOST_URL/v1
   API docs        $WAYPOST_URL/docs
   API key         $WAYPOST_API_KEY
   Sent mail       $SIMULATOR_URL/   (the inbox of the simulator; no mail leaves this machine)

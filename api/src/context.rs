@@ -2,24 +2,30 @@
 
 use std::time::Duration;
 
+use url::Url;
 use waypost_core::acceptance::retry::Retrier;
 use waypost_core::acceptance::{self, Acceptor, AcceptorParts};
+use waypost_core::account_limiter::circuits::CircuitReader;
+use waypost_core::address::Mailbox;
 use waypost_core::attachment::{Attachments, ByteBudget, Fetcher, FetcherSettings};
 use waypost_core::auth::{ApiKeys, Authenticator};
 use waypost_core::clock::Clock;
-use waypost_core::config::{ApiSettings, Settings};
+use waypost_core::config::{ApiSettings, SendingSettings, Settings};
 use waypost_core::crypto::seal::Sealer;
 use waypost_core::db::lifo_pool::LifoPool;
 use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
 use waypost_core::delivery::change::MessageChanges;
 use waypost_core::delivery::dispatch::Dispatcher;
-use waypost_core::delivery::job::send_queue;
+use waypost_core::delivery::job::{SendJob, send_queue};
 use waypost_core::erasure::Eraser;
 use waypost_core::fault::Fault;
 use waypost_core::health_server::Readiness;
 use waypost_core::ids::Ids;
+use waypost_core::invitation::Invitations;
+use waypost_core::job_queue::Queue;
 use waypost_core::limit::Limiter;
+use waypost_core::member::Members;
 use waypost_core::message::content::ContentReader;
 use waypost_core::organization::limiter::TenantLimiter;
 use waypost_core::organization::settings::SettingsService;
@@ -27,11 +33,14 @@ use waypost_core::provider::ProviderHosts;
 use waypost_core::provider::inbound::SnsFetcher;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::provider_account::Accounts;
+use waypost_core::provider_account::health::HealthReader;
 use waypost_core::provider_event::receiver::{EventReceiver, EventReceiverParts};
 use waypost_core::provider_event::record::{self, EventRecorder};
 use waypost_core::redis::Redis;
 use waypost_core::routing::rule::Rules;
 use waypost_core::routing::snapshot_cache::SnapshotCache;
+use waypost_core::session::Sessions;
+use waypost_core::session::oidc::Oidc;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::bloom_filter::BloomFilters;
 use waypost_core::suppression::check::{self, Checker};
@@ -42,6 +51,9 @@ use waypost_core::tracking_event;
 use waypost_core::unsubscribe::UnsubscribeGroups;
 use waypost_core::unsubscribe::group_cache::GroupCache;
 use waypost_core::unsubscribe::token::UnsubscribeTokens;
+use waypost_core::user::Users;
+use waypost_core::user::password::Passwords;
+use waypost_core::user::reset::PasswordResets;
 use waypost_core::webhook::client::WebhookClient;
 use waypost_core::webhook::endpoint::WebhookEndpoints;
 
@@ -58,6 +70,7 @@ pub(crate) struct Context {
     pub(crate) message_changes: MessageChanges,
     pub(crate) retrier: Retrier,
     pub(crate) accounts: Accounts,
+    pub(crate) provider_health: HealthReader,
     pub(crate) rules: Rules,
     pub(crate) keys: ApiKeys,
     pub(crate) organization_settings: SettingsService,
@@ -75,6 +88,21 @@ pub(crate) struct Context {
     pub(crate) sealer: Sealer,
     pub(crate) contents: ContentReader,
     pub(crate) eraser: Eraser,
+    pub(crate) users: Users,
+    pub(crate) sessions: Sessions,
+    pub(crate) members: Members,
+    pub(crate) invitations: Invitations,
+    pub(crate) password_resets: PasswordResets,
+    /// The sender of invitations, if they are mailed.
+    pub(crate) invitation_from: Option<Mailbox>,
+    /// The OpenID Connect provider, if one is configured.
+    pub(crate) oidc: Option<Oidc>,
+    /// The origin of the public URL, as browsers send it.
+    pub(crate) public_origin: String,
+    pub(crate) queue: Queue<SendJob>,
+    pub(crate) dispatcher: Dispatcher,
+    pub(crate) sending: SendingSettings,
+    pub(crate) ids: Ids,
 }
 
 /// The most connections for the look-ups of a send before acceptance: keys, accounts and
@@ -114,7 +142,8 @@ impl Context {
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
         let filters = BloomFilters::start(pool.clone(), redis.clone(), ids.clone());
         let group_cache = GroupCache::new(lookups.clone());
-        let dispatcher = Dispatcher::start(send_queue(&redis, clock.clone()));
+        let queue = send_queue(&redis, clock.clone());
+        let dispatcher = Dispatcher::start(queue.clone());
         let budget = ByteBudget::new(settings.attachments.memory_bytes_max);
         let acceptor = Acceptor::start(AcceptorParts {
             pool: acceptance::pool(&settings.database_url, &liveness)?,
@@ -182,9 +211,49 @@ impl Context {
             ),
             clock: clock.clone(),
         });
+        let users = Users {
+            pool: pool.clone(),
+            passwords: Passwords::new(ids.clone()),
+            sealer: settings.sealer.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+        };
+        let sessions = Sessions::start(users.clone(), lookups.clone());
         Ok(Self {
+            members: Members {
+                pool: pool.clone(),
+                sessions: sessions.clone(),
+                clock: clock.clone(),
+                ids: ids.clone(),
+            },
+            invitations: Invitations {
+                pool: pool.clone(),
+                users: users.clone(),
+                sessions: sessions.clone(),
+                clock: clock.clone(),
+                ids: ids.clone(),
+            },
+            password_resets: PasswordResets {
+                pool: pool.clone(),
+                passwords: users.passwords.clone(),
+                clock: clock.clone(),
+            },
+            invitation_from: settings.people.invitation_from.clone(),
+            oidc: oidc(settings, &sessions)?,
+            users,
+            sessions,
+            public_origin: public_origin(&settings.links.public_url),
+            queue,
+            dispatcher: dispatcher.clone(),
+            sending: settings.sending.clone(),
+            ids: ids.clone(),
             authenticator: Authenticator::start(lookups, clock.clone()),
             limiter: Limiter::start(redis.clone(), &settings.api),
+            provider_health: HealthReader {
+                pool: pool.clone(),
+                circuits: CircuitReader::start(redis.clone(), clock.clone()),
+                clock: clock.clone(),
+            },
             rules: Rules {
                 pool: pool.clone(),
                 snapshots: snapshots.clone(),
@@ -245,6 +314,21 @@ impl Context {
             sealer: settings.sealer.clone(),
         })
     }
+}
+
+/// The OpenID Connect provider of the settings.
+fn oidc(settings: &Settings, sessions: &Sessions) -> Result<Option<Oidc>, Fault> {
+    let oidc = settings.people.oidc.clone().map(|oidc| {
+        let callback = format!("{}/v1/session/oidc/callback", settings.links.public_url);
+        Oidc::new(oidc, callback, sessions.clone(), settings.sealer.clone())
+    });
+    oidc.transpose()
+}
+
+/// The origin of a URL, as browsers send it.
+fn public_origin(url: &str) -> String {
+    let url = Url::parse(url).map(|url| url.origin().ascii_serialization());
+    url.unwrap_or_default()
 }
 
 /// What stores the files of requests. Its connections are those of ordinary requests.

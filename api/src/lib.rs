@@ -6,6 +6,7 @@
 //! response. `error` is the only module that turns refusals and faults into HTTP statuses.
 
 mod context;
+mod dashboard;
 mod error;
 mod fields;
 mod middleware;
@@ -15,6 +16,7 @@ mod public;
 mod request;
 mod response;
 mod routes;
+mod served;
 mod server;
 mod v1;
 mod validate;

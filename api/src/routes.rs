@@ -4,22 +4,22 @@ use std::any::Any;
 use std::sync::Arc;
 
 use poem::endpoint::make_sync;
-use poem::http::Method;
 use poem::middleware::CatchPanic;
 use poem::web::{Data, Json, Redirect};
-use poem::{Endpoint, EndpointExt, IntoResponse, Request, Response, Route, get, handler};
+use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, get, handler};
 use serde_json::json;
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 
 use crate::context::Context;
+use crate::dashboard::{self, Dashboard};
 use crate::error::Failure;
 use crate::middleware::methods::{self, Methods};
 use crate::middleware::unknown_fields::{self, KnownFields};
 use crate::middleware::{availability, rate_limits, request_id};
 use crate::openapi;
-use crate::openapi::served::ServedText;
 use crate::request::memory;
+use crate::served::{ASK_EACH_TIME, ServedAs, ServedFile};
 
 /// The whole API as one endpoint. The last `around` is the outermost.
 pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> + use<> {
@@ -28,16 +28,23 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
     let methods = Arc::new(Methods::of(&document));
     let known = Arc::new(KnownFields::of(&document));
     let for_page = document.clone();
-    let page = ServedText::new(
-        "text/html; charset=utf-8",
-        Some(openapi::PAGE_POLICY),
-        Box::new(move || openapi::page(&for_page)),
+    let page = ServedFile::new(
+        ServedAs {
+            content_type: "text/html; charset=utf-8",
+            caching: ASK_EACH_TIME,
+            headers: openapi::PAGE_HEADERS,
+        },
+        Box::new(move || openapi::page(&for_page).into_bytes()),
     );
-    let document = ServedText::new(
-        "application/json",
-        None,
-        Box::new(move || document.to_string()),
+    let document = ServedFile::new(
+        ServedAs {
+            content_type: "application/json",
+            caching: ASK_EACH_TIME,
+            headers: &[],
+        },
+        Box::new(move || document.to_string().into_bytes()),
     );
+    let dashboard = Arc::new(Dashboard::new(&context.accounts.public_url));
     Route::new()
         .at("/healthz", get(healthz))
         .at("/readyz", get(readyz))
@@ -51,12 +58,13 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
         )
         // Relative, because a proxy may serve the API under another path.
         .at("/docs/", get(make_sync(|_| Redirect::see_other("../docs"))))
-        .nest("/", service.around(redirect_root_to_docs))
+        .nest("/", service)
         .with(CatchPanic::new().with_handler(panicked))
         .around(availability::wrap)
         .around(memory::wrap)
         // As one type, all layers and handlers nest deeper than the compiler goes.
         .boxed()
+        .around(move |next, request| dashboard::wrap(next, request, Arc::clone(&dashboard)))
         .around(move |next, request| unknown_fields::wrap(next, request, Arc::clone(&known)))
         .around(rate_limits::wrap)
         .data(Arc::clone(context))
@@ -75,16 +83,6 @@ fn healthz() -> Json<serde_json::Value> {
 async fn readyz(context: Data<&Arc<Context>>) -> Response {
     let (status, body) = context.readiness.ask().await;
     Json(body).with_status(status).into_response()
-}
-
-async fn redirect_root_to_docs<E: Endpoint>(
-    next: Arc<E>,
-    request: Request,
-) -> poem::Result<Response> {
-    if request.uri().path() == "/" && request.method() == Method::GET {
-        return Ok(Redirect::see_other("docs").into_response());
-    }
-    next.call(request).await.map(IntoResponse::into_response)
 }
 
 /// The response if a handler panicked. The panic itself is logged by the panic hook.

@@ -122,6 +122,28 @@ impl EmailAddress {
         &self.text[self.at + 1..]
     }
 
+    /// The address for a page that shows whom it is about to someone who may not know it:
+    /// `a•••@example.com`. The number of dots says nothing of the local part, and one of a single
+    /// character is not shown. A domain of other than ASCII letters is written in its own.
+    #[must_use]
+    pub fn masked(&self) -> String {
+        let local = self.local_part();
+        let inner = local
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'));
+        let mut visible = inner.unwrap_or(local).chars();
+        let first = visible.next().filter(char::is_ascii_alphanumeric);
+        let first = first.filter(|_| visible.next().is_some());
+        let (domain, is_unicode) = idna::domain_to_unicode(self.domain());
+        let domain = if is_unicode.is_ok() {
+            domain
+        } else {
+            self.domain().to_owned()
+        };
+        let first = first.map(String::from).unwrap_or_default();
+        format!("{first}•••@{domain}")
+    }
+
     /// The hash that identifies the address in lists, suppressions and logs.
     #[must_use]
     pub fn hash(&self) -> AddressHash {

@@ -74,6 +74,18 @@ id_types! {
     WebhookEndpointId,
     WebhookDeliveryId,
     WebhookAttemptId,
+    UserId,
+    /// The membership of a user in an organization.
+    MembershipId,
+    SessionId,
+    InvitationId,
+}
+
+/// The smallest UUIDv7 of a time, in whole milliseconds: an id begins with 48 bits of Unix
+/// milliseconds (RFC 9562, 5.7). No id of an earlier millisecond reaches it.
+pub(crate) fn first_of(moment: Timestamp) -> Uuid {
+    let millis = u128::try_from(moment.timestamp_millis()).unwrap_or_default();
+    Uuid::from_u128(millis << 80)
 }
 
 /// The source of ids and of random bytes. Cheap to clone; clones share the
@@ -157,5 +169,18 @@ impl Ids {
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64 exactly")]
         let numerator = bits as f64;
         numerator / (1u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_a_moment_come_after_its_first_id_and_before_the_next_milliseconds() {
+        let now = Clock::system().now();
+        let id: Uuid = Ids::new(Clock::system()).next_at(now);
+        assert!(first_of(now) < id);
+        assert!(id < first_of(now + chrono::TimeDelta::milliseconds(1)));
     }
 }

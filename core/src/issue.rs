@@ -11,6 +11,19 @@ pub struct Issue {
     pub path: String,
     /// What is wrong, without a full stop.
     pub message: String,
+    /// Where in the value, if it is a text of several lines and the place is known.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub place: Option<SourcePlace>,
+}
+
+/// A place in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SourcePlace {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1; `None` if only the line is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
 }
 
 impl Issue {
@@ -22,6 +35,7 @@ impl Issue {
         Self {
             path: path.into(),
             message: message.into(),
+            place: None,
         }
     }
 

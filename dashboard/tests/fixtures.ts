@@ -18,15 +18,15 @@ interface Fixtures {
 }
 
 interface WorkerFixtures {
-  /** The session of WAYPOST_EMAIL, begun once by each worker; undefined for a development server that adds a key. */
-  session: State | undefined;
+  /** The session of WAYPOST_EMAIL, begun once by each worker. */
+  session: State;
 }
 
 export const test = base.extend<Fixtures, WorkerFixtures>({
   session: [
     async ({ browser }, use, worker) => {
       const { WAYPOST_EMAIL: email, WAYPOST_PASSWORD: password } = process.env;
-      if (!email || !password) return await use(undefined);
+      if (!email || !password) throw new Error("The tests need WAYPOST_EMAIL and WAYPOST_PASSWORD, as scripts/test-dashboard.sh sets them.");
       const page = await browser.newPage({ baseURL: worker.project.use.baseURL });
       await page.goto("/sign-in");
       await page.getByLabel("Email address").fill(email);
@@ -40,7 +40,7 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
     { scope: "worker", timeout: 120_000 },
   ],
   storageState: async ({ session }, use) => await use(session),
-  // biome-ignore lint: Playwright wants the braces
+  // Playwright wants the braces.
   waypost: async ({}, use) => {
     await use(new Waypost());
   },

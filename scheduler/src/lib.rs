@@ -52,6 +52,7 @@ const PUSH_SCHEDULED_EVERY_MAX: Duration = Duration::from_millis(250);
 const REPORT_TESTS_EVERY_MAX: Duration = Duration::from_millis(250);
 const REAP_UNREGISTERED_EVERY: Duration = Duration::from_secs(60);
 const DELETE_KEYS_EVERY: Duration = Duration::from_secs(10);
+const DELETE_SESSIONS_EVERY: Duration = Duration::from_secs(600);
 const DELETE_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
 const CREATE_PARTITIONS_EVERY: Duration = Duration::from_secs(3600);
 const DROP_MONTHS_EVERY: Duration = Duration::from_secs(600);
@@ -156,7 +157,7 @@ fn start_tickers(
 /// The longest time over which the first runs of the tasks are spread.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
 /// The number of tasks.
-const TASKS: u32 = 15;
+const TASKS: u32 = 16;
 
 /// The tasks and their intervals.
 fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
@@ -171,6 +172,7 @@ fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
         (Task::RelayWebhooks, tick),
         (Task::DeleteWebhooks, DELETE_WEBHOOKS_EVERY),
         (Task::DeleteKeys, DELETE_KEYS_EVERY),
+        (Task::DeleteSessions, DELETE_SESSIONS_EVERY),
         (Task::RollUp, tick),
         (Task::CheckDomains, tick),
         (Task::LookUp, tick),

@@ -45,6 +45,18 @@ type Client struct {
 	Erasures *ErasuresService
 	// URLs that receive events, their deliveries and secrets.
 	WebhookEndpoints *WebhookEndpointsService
+	// Sign in and out, and switch the organization.
+	Session *SessionService
+	// The signed-in user: name, password and second factor.
+	User *UserService
+	// The users of the organization and their roles.
+	Members *MembersService
+	// Links by which people become members of the organization.
+	Invitations *InvitationsService
+	// Links by which users set a new password.
+	PasswordResets *PasswordResetsService
+	// What belongs to the installation: tasks, workers, queues and dead jobs.
+	Operator *OperatorService
 }
 
 // New makes a client. The API key and the address of Waypost are those of the environment variables WAYPOST_API_KEY and
@@ -67,5 +79,11 @@ func New(options ...Option) (*Client, error) {
 	client.Suppressions = newSuppressionsService(c)
 	client.Erasures = newErasuresService(c)
 	client.WebhookEndpoints = newWebhookEndpointsService(c)
+	client.Session = newSessionService(c)
+	client.User = newUserService(c)
+	client.Members = newMembersService(c)
+	client.Invitations = newInvitationsService(c)
+	client.PasswordResets = newPasswordResetsService(c)
+	client.Operator = newOperatorService(c)
 	return client, nil
 }

@@ -16,12 +16,15 @@ type MessagesService struct {
 	Recipients *MessagesRecipientsService
 	// The attachments.
 	Attachments *MessagesAttachmentsService
+	// The webhook deliveries.
+	WebhookDeliveries *MessagesWebhookDeliveriesService
 }
 
 func newMessagesService(c *caller) *MessagesService {
 	service := &MessagesService{caller: c}
 	service.Recipients = newMessagesRecipientsService(c)
 	service.Attachments = newMessagesAttachmentsService(c)
+	service.WebhookDeliveries = newMessagesWebhookDeliveriesService(c)
 	return service
 }
 
@@ -167,6 +170,28 @@ func (s *MessagesAttachmentsService) Download(ctx context.Context, messageID str
 	return s.caller.do(ctx, call{method: "GET", route: "/v1/messages/{id}/attachments/{index}", path: []string{"{id}", messageID, "{index}", index}, raw: true}, options)
 }
 
+// MessagesWebhookDeliveriesService is a part of a [Client].
+//
+// The webhook deliveries.
+type MessagesWebhookDeliveriesService struct {
+	caller *caller
+}
+
+func newMessagesWebhookDeliveriesService(c *caller) *MessagesWebhookDeliveriesService {
+	service := &MessagesWebhookDeliveriesService{caller: c}
+	return service
+}
+
+// List a message's webhook deliveries.
+//
+// Requires the permission `SETTINGS_WRITE`. The deliveries of the message's events to all webhook endpoints, the
+// newest first, each with its attempts.
+//
+// messageID: The id of the message.
+func (s *MessagesWebhookDeliveriesService) List(messageID string, params *ListMessageWebhookDeliveriesParams, options ...Option) *List[WebhookDelivery] {
+	return &List[WebhookDelivery]{s.caller, call{method: "GET", route: "/v1/messages/{id}/webhook-deliveries", path: []string{"{id}", messageID}, query: params}, options}
+}
+
 // MetricsService is a part of a [Client].
 //
 // Counts and rates of sent, delivered, opened, clicked, bounced and reported messages.
@@ -288,6 +313,23 @@ func (s *ProvidersService) Validate(ctx context.Context, id string, options ...O
 // id: The id of the provider account.
 func (s *ProvidersService) RegisterEventWebhook(ctx context.Context, id string, options ...Option) (*EventWebhookResult, error) {
 	return read[EventWebhookResult](ctx, s.caller, call{method: "POST", route: "/v1/providers/{id}/event-webhook", path: []string{"{id}", id}, repeatable: true, data: true}, options)
+}
+
+// List the health of provider accounts.
+//
+// Requires the permission `PROVIDERS_READ`. The oldest account comes first.
+func (s *ProvidersService) ListHealth(options ...Option) *List[ProviderHealth] {
+	return &List[ProviderHealth]{s.caller, call{method: "GET", route: "/v1/providers/health"}, options}
+}
+
+// Get the health of a provider account.
+//
+// Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how the calls of the last 15
+// minutes ended.
+//
+// id: The id of the provider account.
+func (s *ProvidersService) GetHealth(ctx context.Context, id string, options ...Option) (*ProviderHealth, error) {
+	return read[ProviderHealth](ctx, s.caller, call{method: "GET", route: "/v1/providers/{id}/health", path: []string{"{id}", id}, data: true}, options)
 }
 
 // ProvidersDomainsService is a part of a [Client].
@@ -633,6 +675,17 @@ func (s *TemplatesService) ListUses(id string, options ...Option) *List[Template
 	return &List[TemplateUse]{s.caller, call{method: "GET", route: "/v1/templates/{id}/used-by", path: []string{"{id}", id}}, options}
 }
 
+// Preview a draft of a template version.
+//
+// Requires the permission `TEMPLATES_READ`. Checks and renders the content as if it were a new version of the
+// template, with the layout and the partials as they are now. The content of a layout or partial is rendered as that
+// of a template. Nothing is stored or sent. If a source is wrong, `details.issues` names its line.
+//
+// id: The id of the template.
+func (s *TemplatesService) PreviewDraft(ctx context.Context, id string, request *PreviewTemplateDraftRequest, options ...Option) (*TemplatePreview, error) {
+	return read[TemplatePreview](ctx, s.caller, call{method: "POST", route: "/v1/templates/{id}/preview-draft", path: []string{"{id}", id}, body: request, repeatable: true}, options)
+}
+
 // Send a template to try it out.
 //
 // Requires the permission `SEND`, and `TEMPLATES_READ`. Sends a real message, by the same rules as `POST /v1/send`.
@@ -713,6 +766,15 @@ func (s *UnsubscribeGroupsService) Create(ctx context.Context, request *CreateUn
 	return read[UnsubscribeGroup](ctx, s.caller, call{method: "POST", route: "/v1/unsubscribe-groups", body: request, idempotent: true, data: true}, options)
 }
 
+// Get an unsubscribe group.
+//
+// Requires the permission `SETTINGS_WRITE`.
+//
+// id: The id of the unsubscribe group.
+func (s *UnsubscribeGroupsService) Get(ctx context.Context, id string, options ...Option) (*UnsubscribeGroup, error) {
+	return read[UnsubscribeGroup](ctx, s.caller, call{method: "GET", route: "/v1/unsubscribe-groups/{id}", path: []string{"{id}", id}, data: true}, options)
+}
+
 // Change an unsubscribe group.
 //
 // Requires the permission `SETTINGS_WRITE`.
@@ -729,6 +791,16 @@ func (s *UnsubscribeGroupsService) Update(ctx context.Context, id string, reques
 // id: The id of the unsubscribe group.
 func (s *UnsubscribeGroupsService) Delete(ctx context.Context, id string, options ...Option) (*Success, error) {
 	return read[Success](ctx, s.caller, call{method: "DELETE", route: "/v1/unsubscribe-groups/{id}", path: []string{"{id}", id}}, options)
+}
+
+// Preview the page of an unsubscribe link.
+//
+// Requires the permission `SETTINGS_WRITE`. The page that a recipient sees after unsubscribing from the group, with
+// the organization's name and colour and a made-up sender and address. Nothing is changed.
+//
+// id: The id of the unsubscribe group.
+func (s *UnsubscribeGroupsService) PreviewPage(ctx context.Context, id string, params *PreviewUnsubscribePageParams, options ...Option) (*PagePreview, error) {
+	return read[PagePreview](ctx, s.caller, call{method: "GET", route: "/v1/unsubscribe-groups/{id}/page-preview", path: []string{"{id}", id}, query: params, data: true}, options)
 }
 
 // SuppressionsService is a part of a [Client].
@@ -946,6 +1018,17 @@ func (s *WebhookEndpointsDeliveriesService) List(webhookEndpointID string, param
 	return &List[WebhookDelivery]{s.caller, call{method: "GET", route: "/v1/webhook-endpoints/{id}/deliveries", path: []string{"{id}", webhookEndpointID}, query: params}, options}
 }
 
+// Get a webhook delivery.
+//
+// Requires the permission `SETTINGS_WRITE`. The delivery has its attempts and the body that is posted.
+//
+// webhookEndpointID: The id of the webhook endpoint.
+//
+// deliveryID: The id of the webhook delivery.
+func (s *WebhookEndpointsDeliveriesService) Get(ctx context.Context, webhookEndpointID string, deliveryID string, options ...Option) (*WebhookDeliveryDetail, error) {
+	return read[WebhookDeliveryDetail](ctx, s.caller, call{method: "GET", route: "/v1/webhook-endpoints/{id}/deliveries/{deliveryId}", path: []string{"{id}", webhookEndpointID, "{deliveryId}", deliveryID}, data: true}, options)
+}
+
 // Replay a webhook delivery.
 //
 // Requires the permission `SETTINGS_WRITE`. The delivery is due again at once, with all attempts, even if it
@@ -956,4 +1039,313 @@ func (s *WebhookEndpointsDeliveriesService) List(webhookEndpointID string, param
 // deliveryID: The id of the webhook delivery.
 func (s *WebhookEndpointsDeliveriesService) Replay(ctx context.Context, webhookEndpointID string, deliveryID string, options ...Option) (*WebhookDelivery, error) {
 	return read[WebhookDelivery](ctx, s.caller, call{method: "POST", route: "/v1/webhook-endpoints/{id}/deliveries/{deliveryId}/replay", path: []string{"{id}", webhookEndpointID, "{deliveryId}", deliveryID}, data: true}, options)
+}
+
+// SessionService is a part of a [Client].
+//
+// Sign in and out, and switch the organization.
+type SessionService struct {
+	caller *caller
+}
+
+func newSessionService(c *caller) *SessionService {
+	service := &SessionService{caller: c}
+	return service
+}
+
+// List the ways to sign in.
+//
+// Requires no API key and no session.
+func (s *SessionService) ListSignInMethods(ctx context.Context, options ...Option) (*SignInMethods, error) {
+	return read[SignInMethods](ctx, s.caller, call{method: "GET", route: "/v1/session/methods", data: true}, options)
+}
+
+// Sign in.
+//
+// Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Sets the cookie of a new session, in the
+// organization that the user was last in. Ten wrong passwords or codes within 15 minutes lock the account for the
+// rest of that time.
+func (s *SessionService) Create(ctx context.Context, request *CreateSessionRequest, options ...Option) (*Session, error) {
+	return read[Session](ctx, s.caller, call{method: "POST", route: "/v1/session", body: request, data: true}, options)
+}
+
+// Get the session.
+//
+// Requires a session.
+func (s *SessionService) Get(ctx context.Context, options ...Option) (*Session, error) {
+	return read[Session](ctx, s.caller, call{method: "GET", route: "/v1/session", data: true}, options)
+}
+
+// Switch the organization.
+//
+// Requires a session. Sets the cookie of a new session in the other organization; the old one ends.
+func (s *SessionService) Update(ctx context.Context, request *UpdateSessionRequest, options ...Option) (*Session, error) {
+	return read[Session](ctx, s.caller, call{method: "PATCH", route: "/v1/session", body: request, data: true}, options)
+}
+
+// Sign out.
+//
+// Requires a session. Ends the session, and removes its cookie.
+func (s *SessionService) Delete(ctx context.Context, params *DeleteSessionParams, options ...Option) (*Success, error) {
+	return read[Success](ctx, s.caller, call{method: "DELETE", route: "/v1/session", query: params}, options)
+}
+
+// UserService is a part of a [Client].
+//
+// The signed-in user: name, password and second factor.
+type UserService struct {
+	caller *caller
+}
+
+func newUserService(c *caller) *UserService {
+	service := &UserService{caller: c}
+	return service
+}
+
+// Change the user.
+//
+// Requires a session. A new password ends the user's other sessions.
+func (s *UserService) Update(ctx context.Context, request *UpdateUserRequest, options ...Option) (*User, error) {
+	return read[User](ctx, s.caller, call{method: "PATCH", route: "/v1/user", body: request, data: true}, options)
+}
+
+// Begin a second factor.
+//
+// Requires a session. Makes the secret of an authenticator (TOTP). It has no effect until it is confirmed; a secret
+// that was not confirmed is replaced.
+func (s *UserService) StartTotp(ctx context.Context, request *StartTotpRequest, options ...Option) (*TotpEnrolment, error) {
+	return read[TotpEnrolment](ctx, s.caller, call{method: "POST", route: "/v1/user/totp", body: request, data: true}, options)
+}
+
+// Confirm a second factor.
+//
+// Requires a session. From now on a sign-in with the password requires a code. Only this response contains the
+// recovery codes.
+func (s *UserService) ConfirmTotp(ctx context.Context, request *ConfirmTotpRequest, options ...Option) (*RecoveryCodes, error) {
+	return read[RecoveryCodes](ctx, s.caller, call{method: "POST", route: "/v1/user/totp/confirm", body: request, data: true}, options)
+}
+
+// Remove the second factor.
+//
+// Requires a session.
+func (s *UserService) DisableTotp(ctx context.Context, request *DisableTotpRequest, options ...Option) (*User, error) {
+	return read[User](ctx, s.caller, call{method: "POST", route: "/v1/user/totp/disable", body: request, data: true}, options)
+}
+
+// MembersService is a part of a [Client].
+//
+// The users of the organization and their roles.
+type MembersService struct {
+	caller *caller
+}
+
+func newMembersService(c *caller) *MembersService {
+	service := &MembersService{caller: c}
+	return service
+}
+
+// List members.
+//
+// Requires the permission `MEMBERS_WRITE`. The newest member comes first.
+func (s *MembersService) List(params *ListMembersParams, options ...Option) *List[Member] {
+	return &List[Member]{s.caller, call{method: "GET", route: "/v1/members", query: params}, options}
+}
+
+// Add a member.
+//
+// Requires the permission `MEMBERS_WRITE` and every permission of the role. Makes somebody a member who is a user of
+// this installation already; others are invited.
+func (s *MembersService) Create(ctx context.Context, request *CreateMemberRequest, options ...Option) (*Member, error) {
+	return read[Member](ctx, s.caller, call{method: "POST", route: "/v1/members", body: request, idempotent: true, data: true}, options)
+}
+
+// Get a member.
+//
+// Requires the permission `MEMBERS_WRITE`.
+//
+// id: The id of the member.
+func (s *MembersService) Get(ctx context.Context, id string, options ...Option) (*Member, error) {
+	return read[Member](ctx, s.caller, call{method: "GET", route: "/v1/members/{id}", path: []string{"{id}", id}, data: true}, options)
+}
+
+// Change the role of a member.
+//
+// Requires the permission `MEMBERS_WRITE` and every permission of the old and of the new role. The last owner stays
+// one. The change takes effect within five seconds.
+//
+// id: The id of the member.
+func (s *MembersService) Update(ctx context.Context, id string, request *UpdateMemberRequest, options ...Option) (*Member, error) {
+	return read[Member](ctx, s.caller, call{method: "PATCH", route: "/v1/members/{id}", path: []string{"{id}", id}, body: request, data: true}, options)
+}
+
+// Remove a member.
+//
+// Requires the permission `MEMBERS_WRITE` and every permission of the member's role. The last owner cannot be
+// removed. The sessions of the user in the organization end.
+//
+// id: The id of the member.
+func (s *MembersService) Delete(ctx context.Context, id string, options ...Option) (*Success, error) {
+	return read[Success](ctx, s.caller, call{method: "DELETE", route: "/v1/members/{id}", path: []string{"{id}", id}}, options)
+}
+
+// InvitationsService is a part of a [Client].
+//
+// Links by which people become members of the organization.
+type InvitationsService struct {
+	caller *caller
+}
+
+func newInvitationsService(c *caller) *InvitationsService {
+	service := &InvitationsService{caller: c}
+	return service
+}
+
+// List invitations.
+//
+// Requires the permission `MEMBERS_WRITE`. The newest invitation comes first. Those that are accepted or expired are
+// not listed.
+func (s *InvitationsService) List(params *ListInvitationsParams, options ...Option) *List[Invitation] {
+	return &List[Invitation]{s.caller, call{method: "GET", route: "/v1/invitations", query: params}, options}
+}
+
+// Invite somebody.
+//
+// Requires the permission `MEMBERS_WRITE` and every permission of the role. The link is sent to the address if the
+// operator has set a sender for invitations and the organization can send from it.
+func (s *InvitationsService) Create(ctx context.Context, request *CreateInvitationRequest, options ...Option) (*InvitationWithURL, error) {
+	return read[InvitationWithURL](ctx, s.caller, call{method: "POST", route: "/v1/invitations", body: request, idempotent: true, data: true}, options)
+}
+
+// Get an invitation.
+//
+// Requires the permission `MEMBERS_WRITE`.
+//
+// id: The id of the invitation.
+func (s *InvitationsService) Get(ctx context.Context, id string, options ...Option) (*Invitation, error) {
+	return read[Invitation](ctx, s.caller, call{method: "GET", route: "/v1/invitations/{id}", path: []string{"{id}", id}, data: true}, options)
+}
+
+// Change the role of an invitation.
+//
+// Requires the permission `MEMBERS_WRITE` and every permission of the old and of the new role. The link stays the
+// same.
+//
+// id: The id of the invitation.
+func (s *InvitationsService) Update(ctx context.Context, id string, request *UpdateInvitationRequest, options ...Option) (*Invitation, error) {
+	return read[Invitation](ctx, s.caller, call{method: "PATCH", route: "/v1/invitations/{id}", path: []string{"{id}", id}, body: request, data: true}, options)
+}
+
+// Withdraw an invitation.
+//
+// Requires the permission `MEMBERS_WRITE` and every permission of the role. The link stops working.
+//
+// id: The id of the invitation.
+func (s *InvitationsService) Delete(ctx context.Context, id string, options ...Option) (*Success, error) {
+	return read[Success](ctx, s.caller, call{method: "DELETE", route: "/v1/invitations/{id}", path: []string{"{id}", id}}, options)
+}
+
+// Look up an invitation.
+//
+// Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Returns 404 if the link is unknown, used or
+// expired.
+func (s *InvitationsService) LookUp(ctx context.Context, request *LookUpInvitationRequest, options ...Option) (*InvitationDetail, error) {
+	return read[InvitationDetail](ctx, s.caller, call{method: "POST", route: "/v1/invitations/look-up", body: request, repeatable: true, data: true}, options)
+}
+
+// Accept an invitation.
+//
+// Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Makes the person a member, as a new user if
+// there is none with the address, and sets the cookie of a new session.
+func (s *InvitationsService) Accept(ctx context.Context, request *AcceptInvitationRequest, options ...Option) (*Session, error) {
+	return read[Session](ctx, s.caller, call{method: "POST", route: "/v1/invitations/accept", body: request, data: true}, options)
+}
+
+// PasswordResetsService is a part of a [Client].
+//
+// Links by which users set a new password.
+type PasswordResetsService struct {
+	caller *caller
+}
+
+func newPasswordResetsService(c *caller) *PasswordResetsService {
+	service := &PasswordResetsService{caller: c}
+	return service
+}
+
+// Look up a link that sets a password.
+//
+// Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Returns 404 if the link is unknown, used or
+// expired.
+func (s *PasswordResetsService) LookUp(ctx context.Context, request *LookUpPasswordResetRequest, options ...Option) (*PasswordResetDetail, error) {
+	return read[PasswordResetDetail](ctx, s.caller, call{method: "POST", route: "/v1/password-resets/look-up", body: request, repeatable: true, data: true}, options)
+}
+
+// Set a password by a link.
+//
+// Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Ends all sessions of the user, who then
+// signs in with the new password. The second factor stays.
+func (s *PasswordResetsService) Accept(ctx context.Context, request *AcceptPasswordResetRequest, options ...Option) (*Success, error) {
+	return read[Success](ctx, s.caller, call{method: "POST", route: "/v1/password-resets/accept", body: request}, options)
+}
+
+// OperatorService is a part of a [Client].
+//
+// What belongs to the installation: tasks, workers, queues and dead jobs.
+type OperatorService struct {
+	caller *caller
+}
+
+func newOperatorService(c *caller) *OperatorService {
+	service := &OperatorService{caller: c}
+	return service
+}
+
+// List the scheduler's tasks.
+//
+// Requires the permission `OPERATOR`, which only sessions of operators have. Each task is listed with its last run.
+func (s *OperatorService) ListTasks(options ...Option) *List[SchedulerTask] {
+	return &List[SchedulerTask]{s.caller, call{method: "GET", route: "/v1/operator/tasks"}, options}
+}
+
+// List the workers.
+//
+// Requires the permission `OPERATOR`, which only sessions of operators have. Each worker is listed with its lease and
+// the number of its chunks.
+func (s *OperatorService) ListWorkers(options ...Option) *List[Worker] {
+	return &List[Worker]{s.caller, call{method: "GET", route: "/v1/operator/workers"}, options}
+}
+
+// List the queues.
+//
+// Requires the permission `OPERATOR`, which only sessions of operators have. Returns 503 if Redis is away.
+func (s *OperatorService) ListQueues(options ...Option) *List[JobQueue] {
+	return &List[JobQueue]{s.caller, call{method: "GET", route: "/v1/operator/queues"}, options}
+}
+
+// List the dead jobs.
+//
+// Requires the permission `OPERATOR`, which only sessions of operators have. Lists up to 1,000 chunks of messages
+// that no worker takes any more.
+func (s *OperatorService) ListDeadJobs(options ...Option) *List[DeadJob] {
+	return &List[DeadJob]{s.caller, call{method: "GET", route: "/v1/operator/dead-jobs"}, options}
+}
+
+// Retry the dead jobs of a message.
+//
+// Requires the permission `OPERATOR`, which only sessions of operators have. The jobs are due again, and lost workers
+// are counted from 0.
+//
+// id: The id of the message.
+func (s *OperatorService) RetryDeadJobs(ctx context.Context, id string, options ...Option) (*RetriedDeadJobs, error) {
+	return read[RetriedDeadJobs](ctx, s.caller, call{method: "POST", route: "/v1/operator/dead-jobs/{id}/retry", path: []string{"{id}", id}, data: true}, options)
+}
+
+// Drop the dead jobs of a message.
+//
+// Requires the permission `OPERATOR`, which only sessions of operators have. Recipients that the message was not sent
+// to become FAILED.
+//
+// id: The id of the message.
+func (s *OperatorService) DeleteDeadJobs(ctx context.Context, id string, options ...Option) (*Success, error) {
+	return read[Success](ctx, s.caller, call{method: "DELETE", route: "/v1/operator/dead-jobs/{id}", path: []string{"{id}", id}}, options)
 }

@@ -8,6 +8,26 @@ import (
 	"time"
 )
 
+// The answer to an invitation.
+type AcceptInvitationRequest struct {
+	// The token in the link, after `#`.
+	Token string `json:"token"`
+	// The name of a new user. The default is the part of the address before the `@`.
+	Name string `json:"name,omitzero"`
+	// The password that a new user gets, of 12 to 128 characters; or the present password of the user.
+	Password string `json:"password"`
+	// The code of the second factor, or a recovery code. Required if the user has a second factor.
+	Code string `json:"code,omitzero"`
+}
+
+// The new password.
+type AcceptPasswordResetRequest struct {
+	// The token in the link, after `#`.
+	Token string `json:"token"`
+	// The new password, of 12 to 128 characters.
+	Password string `json:"password"`
+}
+
 // An API key. Its secret is returned only once, when the key is created or rotated.
 type APIKey struct {
 	// The id.
@@ -31,7 +51,7 @@ type APIKey struct {
 	LastUsedAt time.Time `json:"lastUsedAt"`
 	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
-	// The id of the API key that created this key, or `system` if the operator created it.
+	// The id of the user or of the API key that created this key, or `system` if the operator created it.
 	CreatedBy string `json:"createdBy"`
 	// When the key was revoked; null if it was not.
 	RevokedAt time.Time `json:"revokedAt"`
@@ -74,7 +94,7 @@ type APIKeyWithSecret struct {
 	LastUsedAt time.Time `json:"lastUsedAt"`
 	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
-	// The id of the API key that created this key, or `system` if the operator created it.
+	// The id of the user or of the API key that created this key, or `system` if the operator created it.
 	CreatedBy string `json:"createdBy"`
 	// When the key was revoked; null if it was not.
 	RevokedAt time.Time `json:"revokedAt"`
@@ -371,6 +391,12 @@ func (v *CancelledMessage) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// How to confirm a second factor.
+type ConfirmTotpRequest struct {
+	// A code of the authenticator.
+	Code string `json:"code"`
+}
+
 // An account to connect.
 type ConnectProviderRequest struct {
 	// See [ProviderType].
@@ -466,12 +492,28 @@ type CreateAPIKeyRequest struct {
 	// Whether everything that the key sends is a test, for which no provider is called. The default is false. A test
 	// key can create only test keys.
 	IsTest Optional[bool] `json:"isTest,omitzero"`
-	// One or more permissions. The calling key must have each of them.
+	// One or more permissions. The caller must have each of them.
 	Permissions []Permission `json:"permissions"`
 	// Up to 100 IP addresses and networks (CIDR) that the key can be used from. The default is anywhere.
 	AllowedIPs []string `json:"allowedIps,omitzero"`
 	// When the key expires; null means never.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+}
+
+// Somebody to invite.
+type CreateInvitationRequest struct {
+	// The address of the person.
+	Email string `json:"email"`
+	// The role that the person gets. The caller must have each of its permissions.
+	Role Role `json:"role"`
+}
+
+// A user to make a member.
+type CreateMemberRequest struct {
+	// The address of the user.
+	Email string `json:"email"`
+	// The role of the member. The caller must have each of its permissions.
+	Role Role `json:"role"`
 }
 
 // A domain to add to an account.
@@ -502,6 +544,16 @@ type CreateRoutingRuleRequest struct {
 	// (the default), `resend` at once (the recipient may get the message twice), or `fail` (the message may have been
 	// sent).
 	OnUnknown OnUnknown `json:"onUnknown,omitzero"`
+}
+
+// Who signs in.
+type CreateSessionRequest struct {
+	// The address of the user.
+	Email string `json:"email"`
+	// The password of the user.
+	Password string `json:"password"`
+	// The code of the second factor, or a recovery code. Required if the user has a second factor.
+	Code string `json:"code,omitzero"`
 }
 
 // An address to suppress.
@@ -601,6 +653,43 @@ func (v *CurrentTemplateVersion) UnmarshalJSON(data []byte) error {
 	}
 	v.Extra = unknown(data, "locale", "versionId", "versionNumber")
 	return nil
+}
+
+// A chunk of a message that no worker takes any more.
+type DeadJob struct {
+	MessageID string `json:"messageId"`
+	// The number of the chunk in its message, from 0.
+	Chunk int `json:"chunk"`
+	// The organization that it belongs to.
+	OrganizationID string `json:"organizationId"`
+	// The number of recipients without a final status.
+	Recipients int `json:"recipients"`
+	// How many workers were lost while they held the chunk.
+	Losses int `json:"losses"`
+	// Since when no worker takes it.
+	DeadSince time.Time `json:"deadSince"`
+	// Why no worker takes the chunk any more.
+	Reason string `json:"reason"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *DeadJob) UnmarshalJSON(data []byte) error {
+	type plain DeadJob
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "messageId", "chunk", "organizationId", "recipients", "losses", "deadSince", "reason")
+	return nil
+}
+
+// How to remove the second factor.
+type DisableTotpRequest struct {
+	// The present password.
+	Password string `json:"password"`
+	// A code of the authenticator, or a recovery code.
+	Code string `json:"code"`
 }
 
 // A sender domain of a provider account.
@@ -812,6 +901,156 @@ type ImportSuppressionsRequest struct {
 	Emails []string `json:"emails"`
 	// The unsubscribe group that the suppressions apply to. The default is all messages.
 	UnsubscribeGroupID string `json:"unsubscribeGroupId,omitzero"`
+}
+
+// An invitation that is neither accepted nor expired.
+type Invitation struct {
+	// The id.
+	ID string `json:"id"`
+	// The address.
+	Email string `json:"email"`
+	// The role.
+	Role Role `json:"role"`
+	// When it was created.
+	CreatedAt time.Time `json:"createdAt"`
+	// When the link stops working.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// The id of the user or of the API key that invited, or `system` if the operator did.
+	CreatedBy string `json:"createdBy"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *Invitation) UnmarshalJSON(data []byte) error {
+	type plain Invitation
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "id", "email", "role", "createdAt", "expiresAt", "createdBy")
+	return nil
+}
+
+// What an invitation says.
+type InvitationDetail struct {
+	// The name of the organization.
+	OrganizationName string `json:"organizationName"`
+	// The address.
+	Email string `json:"email"`
+	// The role.
+	Role Role `json:"role"`
+	// Whether there is a user with the address, whose password must be given.
+	HasUser bool `json:"hasUser"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *InvitationDetail) UnmarshalJSON(data []byte) error {
+	type plain InvitationDetail
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "organizationName", "email", "role", "hasUser")
+	return nil
+}
+
+// An invitation with its link, which is returned only once.
+type InvitationWithURL struct {
+	// The id.
+	ID string `json:"id"`
+	// The address.
+	Email string `json:"email"`
+	// The role.
+	Role Role `json:"role"`
+	// When it was created.
+	CreatedAt time.Time `json:"createdAt"`
+	// When the link stops working.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// The id of the user or of the API key that invited, or `system` if the operator did.
+	CreatedBy string `json:"createdBy"`
+	// The link. It works once, for seven days.
+	URL string `json:"url"`
+	// Whether the link is sent to the address through Waypost. If not, pass it on.
+	Mailed bool `json:"mailed"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *InvitationWithURL) UnmarshalJSON(data []byte) error {
+	type plain InvitationWithURL
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "id", "email", "role", "createdAt", "expiresAt", "createdBy", "url", "mailed")
+	return nil
+}
+
+// The jobs of a queue in Redis, by their state.
+type JobQueue struct {
+	// The name of the queue.
+	Name string `json:"name"`
+	// Jobs that no worker has fetched.
+	Waiting int `json:"waiting"`
+	// Jobs that a worker has fetched and not finished.
+	Fetched int `json:"fetched"`
+	// Jobs that are due later.
+	Delayed int `json:"delayed"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *JobQueue) UnmarshalJSON(data []byte) error {
+	type plain JobQueue
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "name", "waiting", "fetched", "delayed")
+	return nil
+}
+
+// The link to look up.
+type LookUpInvitationRequest struct {
+	// The token in the link, after `#`.
+	Token string `json:"token"`
+}
+
+// The link to look up.
+type LookUpPasswordResetRequest struct {
+	// The token in the link, after `#`.
+	Token string `json:"token"`
+}
+
+// A user of the organization.
+type Member struct {
+	// The id of the membership.
+	ID string `json:"id"`
+	// The user.
+	UserID string `json:"userId"`
+	// The address.
+	Email string `json:"email"`
+	// The name of the user.
+	Name string `json:"name"`
+	// The role.
+	Role Role `json:"role"`
+	// When the user last began a session in the organization.
+	LastSignedInAt time.Time `json:"lastSignedInAt"`
+	// When the user became a member.
+	CreatedAt time.Time `json:"createdAt"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *Member) UnmarshalJSON(data []byte) error {
+	type plain Member
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "id", "userId", "email", "name", "role", "lastSignedInAt", "createdAt")
+	return nil
 }
 
 // A file of a message. It needs `content` or `url`.
@@ -1156,6 +1395,66 @@ func (v *MetricsTotals) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// The OpenID Connect provider at which users can sign in; null if there is none.
+type OidcMethod struct {
+	// The name of the provider, for people.
+	Name string `json:"name"`
+	// Where the sign-in begins, relative to the public URL.
+	URL string `json:"url"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *OidcMethod) UnmarshalJSON(data []byte) error {
+	type plain OidcMethod
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "name", "url")
+	return nil
+}
+
+// An organization of a user.
+type OrganizationMembership struct {
+	// The id.
+	ID string `json:"id"`
+	// The name of the organization.
+	Name string `json:"name"`
+	// The role of the user in this organization.
+	Role Role `json:"role"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *OrganizationMembership) UnmarshalJSON(data []byte) error {
+	type plain OrganizationMembership
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "id", "name", "role")
+	return nil
+}
+
+// A page as a recipient sees it.
+type PagePreview struct {
+	// The whole page. Show it in a frame without rights (`<iframe sandbox>`).
+	HTML string `json:"html"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *PagePreview) UnmarshalJSON(data []byte) error {
+	type plain PagePreview
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "html")
+	return nil
+}
+
 // The position of a page in its list.
 type Pagination struct {
 	// The page number, from 1.
@@ -1200,6 +1499,53 @@ func (v *PassedOverRule) UnmarshalJSON(data []byte) error {
 	}
 	v.Extra = unknown(data, "rule", "reason")
 	return nil
+}
+
+// Whose password a link sets.
+type PasswordResetDetail struct {
+	// The address.
+	Email string `json:"email"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *PasswordResetDetail) UnmarshalJSON(data []byte) error {
+	type plain PasswordResetDetail
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "email")
+	return nil
+}
+
+// The content of a version to preview, as for a new version, and its variables.
+type PreviewTemplateDraftRequest struct {
+	// The variables. They need not match the JSON Schema.
+	Variables map[string]any `json:"variables,omitzero"`
+	// The language of the version, as a language tag such as `de`, `de-AT` or `zh-Hant-TW`. Without one, it is of the
+	// default language.
+	Locale string `json:"locale,omitzero"`
+	// The subject of messages that bring none, a Handlebars template.
+	Subject string `json:"subject,omitzero"`
+	// What mail programs show beside the subject, a Handlebars template on one line. It is put at the beginning of
+	// the HTML, hidden.
+	Preheader string `json:"preheader,omitzero"`
+	// The sender of messages that bring none.
+	From string `json:"from,omitzero"`
+	// One address for replies or an array of up to 10, for messages that bring none.
+	ReplyTo Addresses `json:"replyTo,omitzero"`
+	// The layout around the content. One of MJML takes MJML, one of HTML takes HTML.
+	LayoutID string `json:"layoutId,omitzero"`
+	// The HTML source. It may be empty if `mjmlSource` is given.
+	HTMLContent string `json:"htmlContent"`
+	// The MJML source. It is compiled now, and the result replaces `htmlContent`.
+	MJMLSource Optional[string] `json:"mjmlSource,omitzero"`
+	// The plain-text source. Without it, the text is made from the HTML; if it is empty, there is no text.
+	TextContent Optional[string] `json:"textContent,omitzero"`
+	// A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every send must match. References outside the
+	// schema are not allowed.
+	VariablesSchema map[string]any `json:"variablesSchema,omitzero"`
 }
 
 // What to preview.
@@ -1257,6 +1603,88 @@ func (v *ProviderAccount) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// Whether calls to a provider account are made.
+type ProviderCircuit struct {
+	// CLOSED: calls are made. OPEN: no calls are made until `until`. HALF_OPEN: each worker makes one call, whose
+	// result decides.
+	State ProviderCircuitState `json:"state"`
+	// Why the circuit is not closed; null if it is.
+	Cause ProviderCircuitCause `json:"cause"`
+	// When the next call may be made; null unless the circuit is open.
+	Until time.Time `json:"until"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ProviderCircuit) UnmarshalJSON(data []byte) error {
+	type plain ProviderCircuit
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "state", "cause", "until")
+	return nil
+}
+
+// One cause for which an account fails.
+type ProviderFailure struct {
+	// See [ProviderFailureCause].
+	Cause ProviderFailureCause `json:"cause"`
+	// Since when the account fails for this cause.
+	Since time.Time `json:"since"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ProviderFailure) UnmarshalJSON(data []byte) error {
+	type plain ProviderFailure
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "cause", "since")
+	return nil
+}
+
+// How a provider account does at the moment.
+type ProviderHealth struct {
+	// The provider account.
+	ProviderAccountID string `json:"providerAccountId"`
+	// See [ProviderType].
+	ProviderType ProviderType `json:"providerType"`
+	// The name of the account.
+	DisplayName string `json:"displayName"`
+	// Whether the account sends messages.
+	IsActive bool `json:"isActive"`
+	// Whether calls to the account are made; null while Redis, which knows it, does not answer.
+	Circuit *ProviderCircuit `json:"circuit"`
+	// The calls per second, over all workers, to which Waypost holds back now because the provider throttles; null if
+	// it does not throttle, or while Redis does not answer.
+	ThrottledRatePerSecond *float64 `json:"throttledRatePerSecond"`
+	// Why the account cannot send, as reported by the provider; null if it can.
+	SendingPausedReason string `json:"sendingPausedReason"`
+	// What is wrong with the account now, as the event PROVIDER_FAILING reports it.
+	Failures []ProviderFailure `json:"failures"`
+	// See [RecentProviderCalls].
+	Calls RecentProviderCalls `json:"calls"`
+	// The most calls to the provider per second, over all workers; null means no limit.
+	MaxRatePerSecond *int `json:"maxRatePerSecond"`
+	// The most concurrent calls to the provider, over all workers; null means no limit.
+	MaxConcurrency *int `json:"maxConcurrency"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ProviderHealth) UnmarshalJSON(data []byte) error {
+	type plain ProviderHealth
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "providerAccountId", "providerType", "displayName", "isActive", "circuit", "throttledRatePerSecond", "sendingPausedReason", "failures", "calls", "maxRatePerSecond", "maxConcurrency")
+	return nil
+}
+
 // The result of an import from a provider.
 type ProviderImportResult struct {
 	// The number of newly suppressed addresses.
@@ -1301,6 +1729,40 @@ func (v *RateLimits) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// The newest calls of the last 15 minutes, at most 1,000. Tests are not counted.
+type RecentProviderCalls struct {
+	// All calls since this time are counted: 15 minutes ago, or later if there were more than 1,000.
+	Since time.Time `json:"since"`
+	// The number of calls that the provider accepted.
+	Accepted int `json:"accepted"`
+	// The number of calls that the provider rejected.
+	Rejected int `json:"rejected"`
+	// The number of calls that the provider throttled.
+	Throttled int `json:"throttled"`
+	// The number of calls that failed without a delivery.
+	Unavailable int `json:"unavailable"`
+	// The number of calls whose answer was lost.
+	Unknown int `json:"unknown"`
+	// The number of calls that have not ended.
+	Pending int `json:"pending"`
+	// The median of the durations of the calls, in milliseconds; null if no call ended.
+	MedianDurationMs *int `json:"medianDurationMs"`
+	// The 95th percentile of the durations of the calls, in milliseconds; null if no call ended.
+	P95DurationMs *int `json:"p95DurationMs"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RecentProviderCalls) UnmarshalJSON(data []byte) error {
+	type plain RecentProviderCalls
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "since", "accepted", "rejected", "throttled", "unavailable", "unknown", "pending", "medianDurationMs", "p95DurationMs")
+	return nil
+}
+
 // One recipient of a message.
 type RecipientDetail struct {
 	// Where the recipient stands in the mail: TO, CC or BCC.
@@ -1330,6 +1792,24 @@ func (v *RecipientDetail) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	v.Extra = unknown(data, "kind", "toHash", "status", "providerAccountId", "providerMessageId", "attempts", "lastError", "events")
+	return nil
+}
+
+// The recovery codes, which are shown once.
+type RecoveryCodes struct {
+	// Ten codes. Each replaces the code of the second factor once.
+	RecoveryCodes []string `json:"recoveryCodes"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RecoveryCodes) UnmarshalJSON(data []byte) error {
+	type plain RecoveryCodes
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "recoveryCodes")
 	return nil
 }
 
@@ -1402,6 +1882,25 @@ type ResolveRouteRequest struct {
 	From string `json:"from"`
 	// The tags of the message.
 	Tags []string `json:"tags,omitzero"`
+}
+
+// The dead jobs that are due again.
+type RetriedDeadJobs struct {
+	MessageID string `json:"messageId"`
+	// The number of chunks.
+	Chunks int `json:"chunks"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RetriedDeadJobs) UnmarshalJSON(data []byte) error {
+	type plain RetriedDeadJobs
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "messageId", "chunks")
+	return nil
 }
 
 // The result of a rollback.
@@ -1508,6 +2007,42 @@ func (v *RoutingRule) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	v.Extra = unknown(data, "id", "organizationId", "name", "priority", "isActive", "senderDomain", "tags", "tagMatch", "providerAccountId", "fallbackProviderAccountIds", "onUnknown", "createdAt", "updatedAt")
+	return nil
+}
+
+// A task of the scheduler, with its last run.
+type SchedulerTask struct {
+	// The name of the task.
+	Name string `json:"name"`
+	// How often the task runs, in milliseconds.
+	EveryMs int `json:"everyMs"`
+	// The process that ran the task last.
+	Leader string `json:"leader"`
+	// When the last run began.
+	LastStartedAt time.Time `json:"lastStartedAt"`
+	// When the last finished run ended.
+	LastFinishedAt time.Time `json:"lastFinishedAt"`
+	// When the last successful run ended.
+	LastSucceededAt time.Time `json:"lastSucceededAt"`
+	// How long the last finished run took, in milliseconds.
+	TookMs *int `json:"tookMs"`
+	// How long ago the last successful run was, less one interval, in milliseconds.
+	LagMs int `json:"lagMs"`
+	// Whether the task needs attention.
+	IsLate bool `json:"isLate"`
+	// The error of the last finished run.
+	LastError string `json:"lastError"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SchedulerTask) UnmarshalJSON(data []byte) error {
+	type plain SchedulerTask
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "name", "everyMs", "leader", "lastStartedAt", "lastFinishedAt", "lastSucceededAt", "tookMs", "lagMs", "isLate", "lastError")
 	return nil
 }
 
@@ -1723,8 +2258,62 @@ func (v *SeriesQuery) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// Who is signed in, and where.
+type Session struct {
+	// See [User].
+	User User `json:"user"`
+	// See [SessionOrganization].
+	Organization SessionOrganization `json:"organization"`
+	// The role of the user in the organization.
+	Role Role `json:"role"`
+	// The permissions of the role, and `OPERATOR` if the user is an operator.
+	Permissions []CallerPermission `json:"permissions"`
+	// The organizations of the user, by their names.
+	Organizations []OrganizationMembership `json:"organizations"`
+	// When it was created.
+	CreatedAt time.Time `json:"createdAt"`
+	// When the session ends at the latest. It ends earlier after 12 hours without a request.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *Session) UnmarshalJSON(data []byte) error {
+	type plain Session
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "user", "organization", "role", "permissions", "organizations", "createdAt", "expiresAt")
+	return nil
+}
+
+// The organization of a session.
+type SessionOrganization struct {
+	// The id.
+	ID string `json:"id"`
+	// The name of the organization.
+	Name string `json:"name"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SessionOrganization) UnmarshalJSON(data []byte) error {
+	type plain SessionOrganization
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "id", "name")
+	return nil
+}
+
 // The settings of the organization.
 type Settings struct {
+	// The name of the organization. Recipients see it on the pages of unsubscribe links.
+	Name string `json:"name"`
+	// The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour.
+	BrandColor string `json:"brandColor"`
 	// What happens to a message whose sender domain is not verified on the provider account: `reject` (the send gets
 	// 422) or `accept` (the send gets 202 with `domainVerified: false`).
 	UnverifiedDomains UnverifiedDomains `json:"unverifiedDomains"`
@@ -1751,8 +2340,34 @@ func (v *Settings) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "unverifiedDomains", "trackOpens", "trackClicks", "retentionDays", "rateLimits", "softBounceLimit", "softBounceWindowDays")
+	v.Extra = unknown(data, "name", "brandColor", "unverifiedDomains", "trackOpens", "trackClicks", "retentionDays", "rateLimits", "softBounceLimit", "softBounceWindowDays")
 	return nil
+}
+
+// The ways to sign in.
+type SignInMethods struct {
+	// Whether users can sign in with a password.
+	Password bool `json:"password"`
+	// See [OidcMethod].
+	Oidc *OidcMethod `json:"oidc"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SignInMethods) UnmarshalJSON(data []byte) error {
+	type plain SignInMethods
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "password", "oidc")
+	return nil
+}
+
+// How to begin a second factor.
+type StartTotpRequest struct {
+	// The present password.
+	Password string `json:"password"`
 }
 
 // The response to a deletion.
@@ -1807,6 +2422,9 @@ type Suppression struct {
 	Source SuppressionSource `json:"source"`
 	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
+	// The message that bounced, that was reported or whose unsubscribe link was used; null if no message caused the
+	// suppression or it is not known. The message may have been deleted since.
+	MessageID string `json:"messageId"`
 	// Extra has the fields that a newer service sends, and this package does not know.
 	Extra map[string]json.RawMessage `json:"-"`
 }
@@ -1817,7 +2435,7 @@ func (v *Suppression) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "id", "organizationId", "emailHash", "unsubscribeGroupId", "source", "createdAt")
+	v.Extra = unknown(data, "id", "organizationId", "emailHash", "unsubscribeGroupId", "source", "createdAt", "messageId")
 	return nil
 }
 
@@ -2072,6 +2690,26 @@ func (v *TemplateVersionSummary) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// The secret of a second factor, which is shown once.
+type TotpEnrolment struct {
+	// The secret in base 32, to type into an authenticator.
+	Secret string `json:"secret"`
+	// The `otpauth` URI of the secret, for a QR code.
+	URI string `json:"uri"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *TotpEnrolment) UnmarshalJSON(data []byte) error {
+	type plain TotpEnrolment
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "secret", "uri")
+	return nil
+}
+
 // A kind of messages that recipients can unsubscribe from.
 type UnsubscribeGroup struct {
 	// The id.
@@ -2104,12 +2742,24 @@ func (v *UnsubscribeGroup) UnmarshalJSON(data []byte) error {
 type UpdateAPIKeyRequest struct {
 	// The name of the key.
 	Name string `json:"name,omitzero"`
-	// The permissions. A permission that the calling key lacks cannot be added.
+	// The permissions. A permission that the caller lacks cannot be added.
 	Permissions []Permission `json:"permissions,omitzero"`
 	// The IP addresses and networks that the key can be used from; an empty list means anywhere.
 	AllowedIPs []string `json:"allowedIps,omitzero"`
 	// When the key expires; null means never.
 	ExpiresAt Optional[time.Time] `json:"expiresAt,omitzero"`
+}
+
+// The changes to an invitation. Absent fields keep their values.
+type UpdateInvitationRequest struct {
+	// The new role. The caller must have each of its permissions.
+	Role Role `json:"role,omitzero"`
+}
+
+// The changes to a member. Absent fields keep their values.
+type UpdateMemberRequest struct {
+	// The new role. The caller must have each of its permissions.
+	Role Role `json:"role,omitzero"`
 }
 
 // The change of a message.
@@ -2159,8 +2809,19 @@ type UpdateRoutingRuleRequest struct {
 	OnUnknown OnUnknown `json:"onUnknown,omitzero"`
 }
 
+// The change of a session.
+type UpdateSessionRequest struct {
+	// The organization to switch to, one of the session's `organizations`.
+	OrganizationID string `json:"organizationId"`
+}
+
 // The changes to the settings. Absent fields keep their values.
 type UpdateSettingsRequest struct {
+	// The name of the organization. Recipients see it on the pages of unsubscribe links.
+	Name string `json:"name,omitzero"`
+	// The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour. A button of this colour
+	// has an edge that is seen, and white or black text, whichever is read.
+	BrandColor Optional[string] `json:"brandColor,omitzero"`
 	// What happens to a message whose sender domain is not verified: `reject` or `accept`.
 	UnverifiedDomains UnverifiedDomains `json:"unverifiedDomains,omitzero"`
 	// Whether opens are tracked, unless a message sets `tracking`.
@@ -2198,6 +2859,16 @@ type UpdateUnsubscribeGroupRequest struct {
 	IsDefault Optional[bool] `json:"isDefault,omitzero"`
 }
 
+// The changes to the user. Absent fields keep their values.
+type UpdateUserRequest struct {
+	// The name of the user.
+	Name string `json:"name,omitzero"`
+	// A new password, of 12 to 128 characters.
+	Password string `json:"password,omitzero"`
+	// The present password. Required with a new one.
+	CurrentPassword Optional[string] `json:"currentPassword,omitzero"`
+}
+
 // The changes to an endpoint. Absent fields keep their values.
 type UpdateWebhookEndpointRequest struct {
 	// A new HTTPS URL. It must respond within 5 seconds, with any status.
@@ -2209,6 +2880,36 @@ type UpdateWebhookEndpointRequest struct {
 	// Whether the endpoint receives events. While it is false, new events are not delivered to it, and waiting
 	// deliveries keep waiting.
 	IsActive Optional[bool] `json:"isActive,omitzero"`
+}
+
+// A user.
+type User struct {
+	// The id.
+	ID string `json:"id"`
+	// The address.
+	Email string `json:"email"`
+	// The name of the user.
+	Name string `json:"name"`
+	// Whether the user has a second factor.
+	TotpEnabled bool `json:"totpEnabled"`
+	// Whether the user can sign in with a password.
+	HasPassword bool `json:"hasPassword"`
+	// Whether the user may see and change what belongs to the installation.
+	IsOperator bool `json:"isOperator"`
+	// When it was created.
+	CreatedAt time.Time `json:"createdAt"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *User) UnmarshalJSON(data []byte) error {
+	type plain User
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "id", "email", "name", "totpEnabled", "hasPassword", "isOperator", "createdAt")
+	return nil
 }
 
 // The result of checking an account's credentials.
@@ -2295,6 +2996,51 @@ func (v *WebhookDelivery) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	v.Extra = unknown(data, "id", "webhookEndpointId", "messageId", "eventId", "eventType", "toHash", "status", "attemptCount", "nextAttemptAt", "createdAt", "endedAt", "attempts")
+	return nil
+}
+
+// A delivery with the body of its calls.
+type WebhookDeliveryDetail struct {
+	// The id of the delivery. The endpoint gets it as the header `webhook-id`.
+	ID string `json:"id"`
+	// The webhook endpoint.
+	WebhookEndpointID string `json:"webhookEndpointId"`
+	// The id of the message; null if the event is about no message.
+	MessageID string `json:"messageId"`
+	// The id of the event.
+	EventID string `json:"eventId"`
+	// See [WebhookEventType].
+	EventType WebhookEventType `json:"eventType"`
+	// The SHA-256 of the recipient's address in lower case, as lower-case hexadecimal; null if the event is about no
+	// message, or the recipient is no longer stored.
+	ToHash string `json:"toHash"`
+	// The status of the delivery.
+	Status WebhookDeliveryStatus `json:"status"`
+	// The number of attempts since the delivery was created, or since it was last replayed after its end.
+	AttemptCount int `json:"attemptCount"`
+	// When the next attempt is due; null if the delivery has ended.
+	NextAttemptAt time.Time `json:"nextAttemptAt"`
+	// When it was created.
+	CreatedAt time.Time `json:"createdAt"`
+	// When the endpoint accepted the event, or the last attempt failed.
+	EndedAt time.Time `json:"endedAt"`
+	// The newest 20 attempts, oldest first.
+	Attempts []WebhookAttempt `json:"attempts"`
+	// The body that is posted, as a call builds it now; null if the message or the recipient's address is no longer
+	// stored. The earlier calls posted the same, except for what was learned since: `providerType` before the message
+	// was sent.
+	Payload map[string]any `json:"payload"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *WebhookDeliveryDetail) UnmarshalJSON(data []byte) error {
+	type plain WebhookDeliveryDetail
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "id", "webhookEndpointId", "messageId", "eventId", "eventType", "toHash", "status", "attemptCount", "nextAttemptAt", "createdAt", "endedAt", "attempts", "payload")
 	return nil
 }
 
@@ -2394,11 +3140,39 @@ func (v *WebhookTestResult) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// A worker that is registered.
+type Worker struct {
+	// The name of the worker's machine and process.
+	Name string `json:"name"`
+	// When the worker registered.
+	StartedAt time.Time `json:"startedAt"`
+	// When the leases of the worker end, if it sends no heartbeat.
+	LeasedUntil time.Time `json:"leasedUntil"`
+	// Whether the leases of the worker have ended.
+	IsDead bool `json:"isDead"`
+	// The number of chunks that the worker holds.
+	Chunks int `json:"chunks"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *Worker) UnmarshalJSON(data []byte) error {
+	type plain Worker
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "name", "startedAt", "leasedUntil", "isDead", "chunks")
+	return nil
+}
+
 // Why a valid request was not done: `details.reason` of every 409 and 422, with the status of each reason.
 //
 //   - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
 //   - `API_KEY_ENDED` - 409: the API key is revoked or expired.
 //   - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
+//   - `CROSS_ORIGIN` - 403: the request with a session has not the header `X-Waypost-Csrf: 1`, or not the `Origin` of
+//     this service.
 //   - `DOMAIN_BUSY` - 409: another request is changing the domain.
 //   - `DOMAIN_EXISTS` - 409: the account already has the domain.
 //   - `DOMAIN_NOT_VERIFIED` - 422: the sender's domain is not verified on the selected account.
@@ -2406,19 +3180,30 @@ func (v *WebhookTestResult) UnmarshalJSON(data []byte) error {
 //   - `IDEMPOTENCY_IN_PROGRESS` - 409: an earlier request with the idempotency key still runs.
 //   - `IDEMPOTENCY_KEY_REUSED` - 409: the idempotency key was used for another request.
 //   - `INVALID_CREDENTIALS` - 422: the provider rejected the credentials.
+//   - `INVITATION_EXISTS` - 409: the address has an invitation.
+//   - `LAST_OWNER` - 409: the organization has no other owner.
+//   - `MEMBER_EXISTS` - 409: the user is a member of the organization.
 //   - `MESSAGE_CONTENT_GONE` - 404, 409: the content of the message is no longer stored.
+//   - `MESSAGE_CONTENT_WITHHELD` - 404: the message invites somebody; its content is not shown.
 //   - `MESSAGE_FINISHED` - 409: all recipients of the message have the status FAILED.
 //   - `MESSAGE_NOT_FAILED` - 409: no recipient of the message has the status FAILED.
 //   - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
 //   - `MESSAGE_SENDING` - 409: the message is being sent.
 //   - `MESSAGE_SENT` - 409: the message was sent.
 //   - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+//   - `NOT_A_MEMBER` - 403: the user is no member of the organization, or of any.
 //   - `PARTIAL_EXISTS` - 409: a partial of this name exists.
+//   - `PASSWORD_NOT_SET` - 422: the user has no password and signs in at the OpenID Connect provider.
 //   - `PROVIDER_ACCOUNT_NOT_ACTIVE` - 422: the account that the message names does not exist or is not active.
 //   - `PROVIDER_CANNOT_CARRY` - 422: the selected account cannot carry a part of the message: its size, a header, an
 //     attachment.
 //   - `PROVIDER_REFUSED` - 422: the provider refused the request.
 //   - `REFUSED_BEFORE` - 422: an earlier request with the idempotency key was refused.
+//   - `SECOND_FACTOR_ENABLED` - 409: the user has a second factor.
+//   - `SECOND_FACTOR_NOT_STARTED` - 409: the user has no second factor, or none to confirm.
+//   - `SECOND_FACTOR_REQUIRED` - 401: the password is right; the code of the user's second factor is missing.
+//   - `SECOND_FACTOR_WRONG` - 401, 422: the code of the second factor is wrong or was used.
+//   - `SESSION_REQUIRED` - 403: the operation requires a session; the caller is an API key.
 //   - `SUPPRESSION_EXISTS` - 409: the address is already suppressed.
 //   - `SUPPRESSION_LISTS_NOT_OFFERED` - 422: the provider of the account has no suppression lists that can be read.
 //   - `TEMPLATE_IN_USE` - 409: current versions of templates use the layout or partial.
@@ -2436,7 +3221,9 @@ func (v *WebhookTestResult) UnmarshalJSON(data []byte) error {
 //   - `UNKNOWN_ID` - 422: the request names a record that does not exist; `details.issues` says which.
 //   - `UNKNOWN_UNSUBSCRIBE_GROUP` - 422: the unsubscribe group does not exist.
 //   - `URL_UNREACHABLE` - 422: no server responds at the webhook URL.
+//   - `USER_NOT_FOUND` - 422: there is no user with the address.
 //   - `WEBHOOK_ENDPOINT_INACTIVE` - 409: the webhook endpoint is not active.
+//   - `WRONG_PASSWORD` - 422: the password is wrong.
 //
 // A newer service may send other values, which pass through as they are.
 type ErrorReason string
@@ -2446,6 +3233,7 @@ const (
 	ErrorReasonAddressNotPublic           ErrorReason = "ADDRESS_NOT_PUBLIC"
 	ErrorReasonAPIKeyEnded                ErrorReason = "API_KEY_ENDED"
 	ErrorReasonAttachmentNotFetched       ErrorReason = "ATTACHMENT_NOT_FETCHED"
+	ErrorReasonCrossOrigin                ErrorReason = "CROSS_ORIGIN"
 	ErrorReasonDomainBusy                 ErrorReason = "DOMAIN_BUSY"
 	ErrorReasonDomainExists               ErrorReason = "DOMAIN_EXISTS"
 	ErrorReasonDomainNotVerified          ErrorReason = "DOMAIN_NOT_VERIFIED"
@@ -2453,18 +3241,29 @@ const (
 	ErrorReasonIdempotencyInProgress      ErrorReason = "IDEMPOTENCY_IN_PROGRESS"
 	ErrorReasonIdempotencyKeyReused       ErrorReason = "IDEMPOTENCY_KEY_REUSED"
 	ErrorReasonInvalidCredentials         ErrorReason = "INVALID_CREDENTIALS"
+	ErrorReasonInvitationExists           ErrorReason = "INVITATION_EXISTS"
+	ErrorReasonLastOwner                  ErrorReason = "LAST_OWNER"
+	ErrorReasonMemberExists               ErrorReason = "MEMBER_EXISTS"
 	ErrorReasonMessageContentGone         ErrorReason = "MESSAGE_CONTENT_GONE"
+	ErrorReasonMessageContentWithheld     ErrorReason = "MESSAGE_CONTENT_WITHHELD"
 	ErrorReasonMessageFinished            ErrorReason = "MESSAGE_FINISHED"
 	ErrorReasonMessageNotFailed           ErrorReason = "MESSAGE_NOT_FAILED"
 	ErrorReasonMessageNotScheduled        ErrorReason = "MESSAGE_NOT_SCHEDULED"
 	ErrorReasonMessageSending             ErrorReason = "MESSAGE_SENDING"
 	ErrorReasonMessageSent                ErrorReason = "MESSAGE_SENT"
 	ErrorReasonNoActiveProvider           ErrorReason = "NO_ACTIVE_PROVIDER"
+	ErrorReasonNotAMember                 ErrorReason = "NOT_A_MEMBER"
 	ErrorReasonPartialExists              ErrorReason = "PARTIAL_EXISTS"
+	ErrorReasonPasswordNotSet             ErrorReason = "PASSWORD_NOT_SET"
 	ErrorReasonProviderAccountNotActive   ErrorReason = "PROVIDER_ACCOUNT_NOT_ACTIVE"
 	ErrorReasonProviderCannotCarry        ErrorReason = "PROVIDER_CANNOT_CARRY"
 	ErrorReasonProviderRefused            ErrorReason = "PROVIDER_REFUSED"
 	ErrorReasonRefusedBefore              ErrorReason = "REFUSED_BEFORE"
+	ErrorReasonSecondFactorEnabled        ErrorReason = "SECOND_FACTOR_ENABLED"
+	ErrorReasonSecondFactorNotStarted     ErrorReason = "SECOND_FACTOR_NOT_STARTED"
+	ErrorReasonSecondFactorRequired       ErrorReason = "SECOND_FACTOR_REQUIRED"
+	ErrorReasonSecondFactorWrong          ErrorReason = "SECOND_FACTOR_WRONG"
+	ErrorReasonSessionRequired            ErrorReason = "SESSION_REQUIRED"
 	ErrorReasonSuppressionExists          ErrorReason = "SUPPRESSION_EXISTS"
 	ErrorReasonSuppressionListsNotOffered ErrorReason = "SUPPRESSION_LISTS_NOT_OFFERED"
 	ErrorReasonTemplateInUse              ErrorReason = "TEMPLATE_IN_USE"
@@ -2481,7 +3280,9 @@ const (
 	ErrorReasonUnknownID                  ErrorReason = "UNKNOWN_ID"
 	ErrorReasonUnknownUnsubscribeGroup    ErrorReason = "UNKNOWN_UNSUBSCRIBE_GROUP"
 	ErrorReasonURLUnreachable             ErrorReason = "URL_UNREACHABLE"
+	ErrorReasonUserNotFound               ErrorReason = "USER_NOT_FOUND"
 	ErrorReasonWebhookEndpointInactive    ErrorReason = "WEBHOOK_ENDPOINT_INACTIVE"
+	ErrorReasonWrongPassword              ErrorReason = "WRONG_PASSWORD"
 )
 
 // The message is accepted and queued.
@@ -3367,6 +4168,19 @@ const (
 	MetricsGroupByRecipientDomain MetricsGroupBy = "recipientDomain"
 )
 
+// A language of the pages for recipients.
+//
+// A newer service may send other values, which pass through as they are.
+type PageLanguage string
+
+// The known values of [PageLanguage].
+const (
+	PageLanguageEn PageLanguage = "en"
+	PageLanguageDe PageLanguage = "de"
+	PageLanguageFr PageLanguage = "fr"
+	PageLanguageEs PageLanguage = "es"
+)
+
 // Why an address is suppressed.
 //
 // A newer service may send other values, which pass through as they are.
@@ -3393,6 +4207,32 @@ const (
 	WebhookDeliveryStatusFailed    WebhookDeliveryStatus = "FAILED"
 )
 
+// What a webhook reports.
+//
+// A newer service may send other values, which pass through as they are.
+type WebhookEventType string
+
+// The known values of [WebhookEventType].
+const (
+	WebhookEventTypeQueued                  WebhookEventType = "QUEUED"
+	WebhookEventTypeSent                    WebhookEventType = "SENT"
+	WebhookEventTypeDelivered               WebhookEventType = "DELIVERED"
+	WebhookEventTypeOpened                  WebhookEventType = "OPENED"
+	WebhookEventTypeClicked                 WebhookEventType = "CLICKED"
+	WebhookEventTypeBounced                 WebhookEventType = "BOUNCED"
+	WebhookEventTypeComplained              WebhookEventType = "COMPLAINED"
+	WebhookEventTypeUnsubscribed            WebhookEventType = "UNSUBSCRIBED"
+	WebhookEventTypeDropped                 WebhookEventType = "DROPPED"
+	WebhookEventTypeDeferred                WebhookEventType = "DEFERRED"
+	WebhookEventTypeSuppressionCreated      WebhookEventType = "SUPPRESSION_CREATED"
+	WebhookEventTypeSuppressionRemoved      WebhookEventType = "SUPPRESSION_REMOVED"
+	WebhookEventTypeDomainVerified          WebhookEventType = "DOMAIN_VERIFIED"
+	WebhookEventTypeDomainBroken            WebhookEventType = "DOMAIN_BROKEN"
+	WebhookEventTypeProviderFailing         WebhookEventType = "PROVIDER_FAILING"
+	WebhookEventTypeProviderRecovered       WebhookEventType = "PROVIDER_RECOVERED"
+	WebhookEventTypeWebhookEndpointDisabled WebhookEventType = "WEBHOOK_ENDPOINT_DISABLED"
+)
+
 // What an API key may do.
 //
 // A newer service may send other values, which pass through as they are.
@@ -3408,9 +4248,10 @@ const (
 	PermissionMetricsRead    Permission = "METRICS_READ"
 	PermissionSettingsWrite  Permission = "SETTINGS_WRITE"
 	PermissionContentRead    Permission = "CONTENT_READ"
+	PermissionMembersWrite   Permission = "MEMBERS_WRITE"
 )
 
-// Who made a change: a client with an API key, a recipient by a link in a message, or Waypost itself.
+// Who made a change: a client with an API key, a user, a recipient by a link in a message, or Waypost itself.
 //
 // A newer service may send other values, which pass through as they are.
 type AuditActorType string
@@ -3418,6 +4259,7 @@ type AuditActorType string
 // The known values of [AuditActorType].
 const (
 	AuditActorTypeAPIKey    AuditActorType = "api_key"
+	AuditActorTypeUser      AuditActorType = "user"
 	AuditActorTypeRecipient AuditActorType = "recipient"
 	AuditActorTypeSystem    AuditActorType = "system"
 )
@@ -3475,6 +4317,21 @@ const (
 	ProviderTypeSMTP     ProviderType = "SMTP"
 )
 
+// What a member of an organization may do. `OWNER`: everything. `ADMIN`: everything but the members. `DEVELOPER`:
+// `SEND`, `TEMPLATES_READ`, `TEMPLATES_WRITE`, `METRICS_READ`, `PROVIDERS_READ` and `CONTENT_READ`. `VIEWER`:
+// `METRICS_READ`, `TEMPLATES_READ` and `PROVIDERS_READ`.
+//
+// A newer service may send other values, which pass through as they are.
+type Role string
+
+// The known values of [Role].
+const (
+	RoleOwner     Role = "OWNER"
+	RoleAdmin     Role = "ADMIN"
+	RoleDeveloper Role = "DEVELOPER"
+	RoleViewer    Role = "VIEWER"
+)
+
 // Whether a message needs any of a rule's tags, or all of them.
 //
 // A newer service may send other values, which pass through as they are.
@@ -3508,32 +4365,6 @@ const (
 	TemplateTypeTemplate TemplateType = "TEMPLATE"
 	TemplateTypeLayout   TemplateType = "LAYOUT"
 	TemplateTypePartial  TemplateType = "PARTIAL"
-)
-
-// What a webhook reports.
-//
-// A newer service may send other values, which pass through as they are.
-type WebhookEventType string
-
-// The known values of [WebhookEventType].
-const (
-	WebhookEventTypeQueued                  WebhookEventType = "QUEUED"
-	WebhookEventTypeSent                    WebhookEventType = "SENT"
-	WebhookEventTypeDelivered               WebhookEventType = "DELIVERED"
-	WebhookEventTypeOpened                  WebhookEventType = "OPENED"
-	WebhookEventTypeClicked                 WebhookEventType = "CLICKED"
-	WebhookEventTypeBounced                 WebhookEventType = "BOUNCED"
-	WebhookEventTypeComplained              WebhookEventType = "COMPLAINED"
-	WebhookEventTypeUnsubscribed            WebhookEventType = "UNSUBSCRIBED"
-	WebhookEventTypeDropped                 WebhookEventType = "DROPPED"
-	WebhookEventTypeDeferred                WebhookEventType = "DEFERRED"
-	WebhookEventTypeSuppressionCreated      WebhookEventType = "SUPPRESSION_CREATED"
-	WebhookEventTypeSuppressionRemoved      WebhookEventType = "SUPPRESSION_REMOVED"
-	WebhookEventTypeDomainVerified          WebhookEventType = "DOMAIN_VERIFIED"
-	WebhookEventTypeDomainBroken            WebhookEventType = "DOMAIN_BROKEN"
-	WebhookEventTypeProviderFailing         WebhookEventType = "PROVIDER_FAILING"
-	WebhookEventTypeProviderRecovered       WebhookEventType = "PROVIDER_RECOVERED"
-	WebhookEventTypeWebhookEndpointDisabled WebhookEventType = "WEBHOOK_ENDPOINT_DISABLED"
 )
 
 // Whether the provider verified the domain; `unknown` if the credentials do not show it.
@@ -3608,6 +4439,25 @@ const (
 	ErrorCodeInternalError              ErrorCode = "INTERNAL_ERROR"
 )
 
+// What an API key or a session may do. Only a session of an operator has `OPERATOR`.
+//
+// A newer service may send other values, which pass through as they are.
+type CallerPermission string
+
+// The known values of [CallerPermission].
+const (
+	CallerPermissionSend           CallerPermission = "SEND"
+	CallerPermissionTemplatesRead  CallerPermission = "TEMPLATES_READ"
+	CallerPermissionTemplatesWrite CallerPermission = "TEMPLATES_WRITE"
+	CallerPermissionProvidersRead  CallerPermission = "PROVIDERS_READ"
+	CallerPermissionProvidersWrite CallerPermission = "PROVIDERS_WRITE"
+	CallerPermissionMetricsRead    CallerPermission = "METRICS_READ"
+	CallerPermissionSettingsWrite  CallerPermission = "SETTINGS_WRITE"
+	CallerPermissionContentRead    CallerPermission = "CONTENT_READ"
+	CallerPermissionMembersWrite   CallerPermission = "MEMBERS_WRITE"
+	CallerPermissionOperator       CallerPermission = "OPERATOR"
+)
+
 // What happened to a message.
 //
 // A newer service may send other values, which pass through as they are.
@@ -3638,6 +4488,45 @@ const (
 	BounceTypeHard  BounceType = "hard"
 	BounceTypeSoft  BounceType = "soft"
 	BounceTypeBlock BounceType = "block"
+)
+
+// Whether calls to a provider account are made.
+//
+// A newer service may send other values, which pass through as they are.
+type ProviderCircuitState string
+
+// The known values of [ProviderCircuitState].
+const (
+	ProviderCircuitStateClosed   ProviderCircuitState = "CLOSED"
+	ProviderCircuitStateOpen     ProviderCircuitState = "OPEN"
+	ProviderCircuitStateHalfOpen ProviderCircuitState = "HALF_OPEN"
+)
+
+// `CALLS_FAILED`: too many calls failed. `PROVIDER_PAUSE`: the provider named a time for which it wants no calls.
+// `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account.
+//
+// A newer service may send other values, which pass through as they are.
+type ProviderCircuitCause string
+
+// The known values of [ProviderCircuitCause].
+const (
+	ProviderCircuitCauseCallsFailed     ProviderCircuitCause = "CALLS_FAILED"
+	ProviderCircuitCauseProviderPause   ProviderCircuitCause = "PROVIDER_PAUSE"
+	ProviderCircuitCauseAccountUnusable ProviderCircuitCause = "ACCOUNT_UNUSABLE"
+)
+
+// `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls
+// failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the
+// credentials. An account may fail for several causes; each ends by itself.
+//
+// A newer service may send other values, which pass through as they are.
+type ProviderFailureCause string
+
+// The known values of [ProviderFailureCause].
+const (
+	ProviderFailureCauseAccountUnusable    ProviderFailureCause = "ACCOUNT_UNUSABLE"
+	ProviderFailureCauseCallsFailed        ProviderFailureCause = "CALLS_FAILED"
+	ProviderFailureCauseInvalidCredentials ProviderFailureCause = "INVALID_CREDENTIALS"
 )
 
 // In which field a message names the recipient.
@@ -3676,20 +4565,6 @@ type UnverifiedDomains string
 const (
 	UnverifiedDomainsReject UnverifiedDomains = "reject"
 	UnverifiedDomainsAccept UnverifiedDomains = "accept"
-)
-
-// `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls
-// failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the
-// credentials. An account may fail for several causes; each ends by itself.
-//
-// A newer service may send other values, which pass through as they are.
-type ProviderFailureCause string
-
-// The known values of [ProviderFailureCause].
-const (
-	ProviderFailureCauseAccountUnusable    ProviderFailureCause = "ACCOUNT_UNUSABLE"
-	ProviderFailureCauseCallsFailed        ProviderFailureCause = "CALLS_FAILED"
-	ProviderFailureCauseInvalidCredentials ProviderFailureCause = "INVALID_CREDENTIALS"
 )
 
 // `GONE`: the endpoint answered 410. `FAILING`: all calls failed for five days.
@@ -3739,7 +4614,7 @@ type ErrorDetails struct {
 	// The first 100 mistakes of an invalid request.
 	Issues []ErrorIssue `json:"issues,omitzero"`
 	// With 403: the permission that the API key lacks.
-	RequiredPermission Permission `json:"requiredPermission,omitzero"`
+	RequiredPermission CallerPermission `json:"requiredPermission,omitzero"`
 	// The provider that refused the request.
 	ProviderType ProviderType `json:"providerType,omitzero"`
 	// Of an import that ended early: the number of newly suppressed addresses.
@@ -3772,6 +4647,10 @@ type ErrorIssue struct {
 	Path string `json:"path"`
 	// What is wrong, for people.
 	Message string `json:"message"`
+	// The line of a mistake in a source of a template, from 1; absent if it is not known or not one of this source.
+	Line *int `json:"line,omitzero"`
+	// The column of the mistake in this line, in characters, from 1; absent if it is not known.
+	Column *int `json:"column,omitzero"`
 	// Extra has the fields that a newer service sends, and this package does not know.
 	Extra map[string]json.RawMessage `json:"-"`
 }
@@ -3782,7 +4661,7 @@ func (v *ErrorIssue) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "path", "message")
+	v.Extra = unknown(data, "path", "message", "line", "column")
 	return nil
 }
 
@@ -3943,6 +4822,17 @@ type GetMessageContentParams struct {
 	Position Optional[int] `json:"position,omitzero"`
 }
 
+// The parameters of "List a message's webhook deliveries".
+type ListMessageWebhookDeliveriesParams struct {
+	// The page number, from 1.
+	Page int `json:"page,omitzero"`
+	// The number of items per page.
+	Limit int `json:"limit,omitzero"`
+	// The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+	// beginning.
+	Cursor string `json:"cursor,omitzero"`
+}
+
 // The parameters of "Get metrics over time".
 type GetMetricsParams struct {
 	// The start of the period. The default is 30 days ago.
@@ -4041,6 +4931,12 @@ type ListTemplatesParams struct {
 	Cursor string `json:"cursor,omitzero"`
 }
 
+// The parameters of "Preview the page of an unsubscribe link".
+type PreviewUnsubscribePageParams struct {
+	// The language of the page. The default is `en`. Recipients get the one that their browser asks for.
+	Language PageLanguage `json:"language,omitzero"`
+}
+
 // The parameters of "List suppressions".
 type ListSuppressionsParams struct {
 	// The page number, from 1.
@@ -4056,6 +4952,8 @@ type ListSuppressionsParams struct {
 	Source SuppressionSource `json:"source,omitzero"`
 	// Only suppressions of this unsubscribe group.
 	GroupID string `json:"groupId,omitzero"`
+	// Only suppressions created at or after this time.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // The parameters of "Import suppressions".
@@ -4083,4 +4981,40 @@ type ListWebhookDeliveriesParams struct {
 	Cursor string `json:"cursor,omitzero"`
 	// Only deliveries with this status.
 	Status WebhookDeliveryStatus `json:"status,omitzero"`
+	// Only deliveries of the events of this message.
+	MessageID string `json:"messageId,omitzero"`
+	// Only deliveries of events of this type.
+	EventType WebhookEventType `json:"eventType,omitzero"`
+	// Only deliveries created at or after this time.
+	From time.Time `json:"from,omitzero"`
+	// Only deliveries created before this time. A date without a time includes that whole day.
+	To time.Time `json:"to,omitzero"`
+}
+
+// The parameters of "Sign out".
+type DeleteSessionParams struct {
+	// Whether to end all sessions of the user. The default is false.
+	Everywhere Optional[bool] `json:"everywhere,omitzero"`
+}
+
+// The parameters of "List members".
+type ListMembersParams struct {
+	// The page number, from 1.
+	Page int `json:"page,omitzero"`
+	// The number of items per page.
+	Limit int `json:"limit,omitzero"`
+	// The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+	// beginning.
+	Cursor string `json:"cursor,omitzero"`
+}
+
+// The parameters of "List invitations".
+type ListInvitationsParams struct {
+	// The page number, from 1.
+	Page int `json:"page,omitzero"`
+	// The number of items per page.
+	Limit int `json:"limit,omitzero"`
+	// The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+	// beginning.
+	Cursor string `json:"cursor,omitzero"`
 }

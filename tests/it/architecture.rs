@@ -18,7 +18,7 @@ struct Home {
     places: &'static [&'static str],
 }
 
-const HOMES: [Home; 8] = [
+const HOMES: [Home; 11] = [
     Home {
         library: "poem",
         names: &["poem::", "poem_openapi::"],
@@ -64,6 +64,21 @@ const HOMES: [Home; 8] = [
         ],
     },
     Home {
+        library: "argon2",
+        names: &["argon2::"],
+        places: &["core/src/user/password.rs"],
+    },
+    Home {
+        library: "totp-rs",
+        names: &["totp_rs::"],
+        places: &["core/src/user/second_factor.rs"],
+    },
+    Home {
+        library: "openidconnect",
+        names: &["openidconnect::"],
+        places: &["core/src/session/oidc/provider.rs"],
+    },
+    Home {
         library: "governor",
         names: &["governor::"],
         places: &[
@@ -85,7 +100,7 @@ const HOMES: [Home; 8] = [
 
 /// The modules of `core`, from the bottom up. A module may use those of the layers below
 /// it, and those to its left in its own layer; so there is no import circle.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 9] = [
     (
         "ground: knows nothing of mail",
         &[
@@ -97,6 +112,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
             "text",
             "page",
             "network",
+            "permission",
             "process",
             "telemetry",
             "address",
@@ -136,6 +152,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
             "account_limiter",
         ],
     ),
+    ("people", &["user", "session", "member", "invitation"]),
     (
         "subjects",
         &[

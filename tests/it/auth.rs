@@ -1,6 +1,8 @@
 //! Authentication: keys, their permissions, and the isolation of organizations. The table
 //! of operations is compared with the OpenAPI document, so that it is complete.
 
+mod table;
+
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
@@ -11,198 +13,7 @@ use waypost_core::auth::Permission;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
-/// Every operation, and the permission that it requires.
-const OPERATIONS: [(&str, &str, Permission); 74] = [
-    ("POST", "/v1/send", Permission::Send),
-    ("POST", "/v1/emails/batch", Permission::Send),
-    ("GET", "/v1/providers", Permission::ProvidersRead),
-    ("POST", "/v1/providers", Permission::ProvidersWrite),
-    ("GET", "/v1/providers/{}", Permission::ProvidersRead),
-    ("PATCH", "/v1/providers/{}", Permission::ProvidersWrite),
-    ("DELETE", "/v1/providers/{}", Permission::ProvidersWrite),
-    (
-        "POST",
-        "/v1/providers/{}/validate",
-        Permission::ProvidersWrite,
-    ),
-    ("GET", "/v1/providers/{}/domains", Permission::ProvidersRead),
-    (
-        "POST",
-        "/v1/providers/{}/domains",
-        Permission::ProvidersWrite,
-    ),
-    (
-        "POST",
-        "/v1/providers/{}/domains/{}/verify",
-        Permission::ProvidersWrite,
-    ),
-    (
-        "DELETE",
-        "/v1/providers/{}/domains/{}",
-        Permission::ProvidersWrite,
-    ),
-    (
-        "POST",
-        "/v1/providers/{}/event-webhook",
-        Permission::ProvidersWrite,
-    ),
-    (
-        "POST",
-        "/v1/providers/{}/suppressions/import",
-        Permission::ProvidersWrite,
-    ),
-    ("GET", "/v1/templates", Permission::TemplatesRead),
-    ("POST", "/v1/templates", Permission::TemplatesWrite),
-    ("GET", "/v1/templates/{}", Permission::TemplatesRead),
-    ("PATCH", "/v1/templates/{}", Permission::TemplatesWrite),
-    ("DELETE", "/v1/templates/{}", Permission::TemplatesWrite),
-    (
-        "POST",
-        "/v1/templates/{}/versions",
-        Permission::TemplatesWrite,
-    ),
-    (
-        "GET",
-        "/v1/templates/{}/versions",
-        Permission::TemplatesRead,
-    ),
-    (
-        "GET",
-        "/v1/templates/{}/versions/{}",
-        Permission::TemplatesRead,
-    ),
-    (
-        "POST",
-        "/v1/templates/{}/preview",
-        Permission::TemplatesRead,
-    ),
-    (
-        "POST",
-        "/v1/templates/{}/rollback/{}",
-        Permission::TemplatesWrite,
-    ),
-    ("GET", "/v1/templates/{}/used-by", Permission::TemplatesRead),
-    ("POST", "/v1/templates/{}/test-send", Permission::Send),
-    ("GET", "/v1/unsubscribe-groups", Permission::SettingsWrite),
-    ("POST", "/v1/unsubscribe-groups", Permission::SettingsWrite),
-    (
-        "PATCH",
-        "/v1/unsubscribe-groups/{}",
-        Permission::SettingsWrite,
-    ),
-    (
-        "DELETE",
-        "/v1/unsubscribe-groups/{}",
-        Permission::SettingsWrite,
-    ),
-    ("GET", "/v1/suppressions", Permission::SettingsWrite),
-    ("POST", "/v1/suppressions", Permission::SettingsWrite),
-    ("POST", "/v1/suppressions/import", Permission::SettingsWrite),
-    ("POST", "/v1/suppressions/remove", Permission::SettingsWrite),
-    ("GET", "/v1/suppressions/export", Permission::SettingsWrite),
-    ("DELETE", "/v1/suppressions/{}", Permission::SettingsWrite),
-    ("POST", "/v1/erasures", Permission::SettingsWrite),
-    ("GET", "/v1/metrics", Permission::MetricsRead),
-    ("GET", "/v1/metrics/breakdown", Permission::MetricsRead),
-    ("GET", "/v1/metrics/summary", Permission::MetricsRead),
-    ("GET", "/v1/messages", Permission::MetricsRead),
-    ("GET", "/v1/messages/{}", Permission::MetricsRead),
-    ("GET", "/v1/messages/{}/content", Permission::ContentRead),
-    ("GET", "/v1/messages/{}/recipients", Permission::MetricsRead),
-    (
-        "GET",
-        "/v1/messages/{}/attachments",
-        Permission::ContentRead,
-    ),
-    (
-        "GET",
-        "/v1/messages/{}/attachments/{}",
-        Permission::ContentRead,
-    ),
-    ("POST", "/v1/messages/{}/retry", Permission::Send),
-    ("POST", "/v1/messages/{}/cancel", Permission::Send),
-    ("PATCH", "/v1/messages/{}", Permission::Send),
-    ("GET", "/v1/routing-rules", Permission::ProvidersRead),
-    ("POST", "/v1/routing-rules", Permission::ProvidersWrite),
-    ("GET", "/v1/routing-rules/{}", Permission::ProvidersRead),
-    ("PATCH", "/v1/routing-rules/{}", Permission::ProvidersWrite),
-    ("DELETE", "/v1/routing-rules/{}", Permission::ProvidersWrite),
-    (
-        "POST",
-        "/v1/routing-rules/resolve",
-        Permission::ProvidersRead,
-    ),
-    ("GET", "/v1/api-keys", Permission::SettingsWrite),
-    ("POST", "/v1/api-keys", Permission::SettingsWrite),
-    ("GET", "/v1/api-keys/{}", Permission::SettingsWrite),
-    ("PATCH", "/v1/api-keys/{}", Permission::SettingsWrite),
-    ("DELETE", "/v1/api-keys/{}", Permission::SettingsWrite),
-    ("POST", "/v1/api-keys/{}/rotate", Permission::SettingsWrite),
-    ("GET", "/v1/settings", Permission::SettingsWrite),
-    ("PATCH", "/v1/settings", Permission::SettingsWrite),
-    ("GET", "/v1/audit-logs", Permission::SettingsWrite),
-    ("GET", "/v1/webhook-endpoints", Permission::SettingsWrite),
-    ("POST", "/v1/webhook-endpoints", Permission::SettingsWrite),
-    ("GET", "/v1/webhook-endpoints/{}", Permission::SettingsWrite),
-    (
-        "PATCH",
-        "/v1/webhook-endpoints/{}",
-        Permission::SettingsWrite,
-    ),
-    (
-        "DELETE",
-        "/v1/webhook-endpoints/{}",
-        Permission::SettingsWrite,
-    ),
-    (
-        "POST",
-        "/v1/webhook-endpoints/{}/test",
-        Permission::SettingsWrite,
-    ),
-    (
-        "POST",
-        "/v1/webhook-endpoints/{}/rotate-secret",
-        Permission::SettingsWrite,
-    ),
-    (
-        "GET",
-        "/v1/webhook-endpoints/{}/deliveries",
-        Permission::SettingsWrite,
-    ),
-    (
-        "POST",
-        "/v1/webhook-endpoints/{}/deliveries/{}/replay",
-        Permission::SettingsWrite,
-    ),
-    (
-        "POST",
-        "/v1/webhook-endpoints/{}/replay",
-        Permission::SettingsWrite,
-    ),
-];
-
-/// Operations that require a second permission.
-const SECOND: [(&str, Permission); 2] = [
-    (
-        "/v1/providers/{}/suppressions/import",
-        Permission::SettingsWrite,
-    ),
-    ("/v1/templates/{}/test-send", Permission::TemplatesRead),
-];
-
-/// The operations without a key: their token identifies the caller.
-const PUBLIC: [(&str, &str); 10] = [
-    ("POST", "/v1/provider-events/{}"),
-    ("GET", "/v1/unsubscribe/{}"),
-    ("HEAD", "/v1/unsubscribe/{}"),
-    ("POST", "/v1/unsubscribe/{}"),
-    ("GET", "/v1/unsubscribe/{}/undo"),
-    ("POST", "/v1/unsubscribe/{}/undo"),
-    ("GET", "/v1/t/o/{}"),
-    ("HEAD", "/v1/t/o/{}"),
-    ("GET", "/v1/t/c/{}"),
-    ("HEAD", "/v1/t/c/{}"),
-];
+use table::{OF_OPERATORS, OF_SESSIONS, OPERATIONS, PUBLIC, SECOND};
 
 async fn quiet() -> TestApp {
     TestApp::builder()
@@ -253,6 +64,8 @@ async fn the_table_of_operations_is_complete() {
         .iter()
         .map(|(method, path, _)| (method, path))
         .chain(PUBLIC.iter().map(|(method, path)| (method, path)))
+        .chain(OF_SESSIONS.iter().map(|(method, path)| (method, path)))
+        .chain(OF_OPERATORS.iter().map(|(method, path)| (method, path)))
         .map(|(method, path)| ((*method).to_owned(), (*path).to_owned()))
         .collect();
     listed.sort();
@@ -266,7 +79,14 @@ async fn the_document_names_the_permission_of_each_operation() {
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
             let wanted = (method.to_uppercase(), without_parameters(path));
-            if PUBLIC.contains(&(&wanted.0, &wanted.1)) {
+            let place = (wanted.0.as_str(), wanted.1.as_str());
+            if PUBLIC.contains(&place) || OF_SESSIONS.contains(&place) {
+                let required = operation.get("x-required-permission");
+                assert!(required.is_none(), "{wanted:?}");
+                continue;
+            }
+            if OF_OPERATORS.contains(&place) {
+                assert_eq!(operation["x-required-permission"], "OPERATOR");
                 continue;
             }
             let listed = OPERATIONS
@@ -306,9 +126,10 @@ async fn without_a_valid_key_every_operation_returns_the_same_401() {
         app.caller().with_key(&"y".repeat(10_000)),
     ];
     let mut seen = Vec::new();
-    for (method, path, _) in OPERATIONS {
+    let all = OPERATIONS.iter().map(|(method, path, _)| (*method, *path));
+    for place in all.chain(OF_SESSIONS).chain(OF_OPERATORS) {
         for caller in &callers {
-            let reply = perform(caller, (method, path), &Uuid::nil().to_string()).await;
+            let reply = perform(caller, place, &Uuid::nil().to_string()).await;
             reply.expect_error(401, "AUTHENTICATION_ERROR");
             seen.push(reply.text);
         }

@@ -29,6 +29,8 @@ mod clocks;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod dashboard;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod erasures;
@@ -58,6 +60,8 @@ mod metrics;
 mod operator;
 #[cfg(test)]
 mod outage;
+#[cfg(test)]
+mod people;
 #[cfg(test)]
 mod provider_events;
 #[cfg(test)]

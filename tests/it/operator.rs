@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
+use waypost_core::auth::Role;
 use waypost_core::config::Settings;
 use waypost_core::crypto::seal::EXAMPLE_KEYS;
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{Finished, Program, Receiver, TestApp, credentials, message_to, root};
+
+use waypost_tests::{
+    Finished, PASSWORD, Program, Receiver, TestApp, credentials, message_to, root,
+};
 
 async fn run(app: &TestApp, arguments: &[&str]) -> Finished {
     Program::Api.run(arguments, &app.variables).await
@@ -118,6 +122,9 @@ async fn secrets_are_reencrypted_with_the_first_key() {
         endpoint["id"].as_str().unwrap()
     );
     app.post(&rotate, &json!({})).await.data(200);
+    let owner = app.member(app.organization_id(), Role::Owner).await;
+    let password = json!({ "password": PASSWORD });
+    owner.post("/v1/user/totp", &password).await.data(200);
     let key = |id: u16| format!("{id}:{}", "A".repeat(42) + &id.to_string() + "=");
     let run_with = async |keys: &[String]| {
         let mut variables = app.variables.clone();
@@ -131,16 +138,16 @@ async fn secrets_are_reencrypted_with_the_first_key() {
     };
     let (second, third) = (key(4), key(8));
     let both = [second.clone(), EXAMPLE_KEYS.to_owned()];
-    assert_eq!(run_with(&both).await, (true, vec![2, 1, 1, 1]));
-    assert_eq!(run_with(&both).await, (true, vec![0, 0, 0, 0]));
+    assert_eq!(run_with(&both).await, (true, vec![2, 1, 1, 1, 1]));
+    assert_eq!(run_with(&both).await, (true, vec![0, 0, 0, 0, 0]));
     // The first key is no longer needed, and without the second nothing can be decrypted.
     assert_eq!(
         run_with(&[third.clone(), second]).await,
-        (true, vec![2, 1, 1, 1])
+        (true, vec![2, 1, 1, 1, 1])
     );
     let (success, counts) = run_with(&[key(0)]).await;
     assert!(!success);
-    assert_eq!(counts, [0, 0, 0, 0]);
+    assert_eq!(counts, [0, 0, 0, 0, 0]);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod credentials;
 mod domains;
 mod event_secrets;
 mod event_webhook;
+mod health;
 mod management;
 mod rechecks;
 

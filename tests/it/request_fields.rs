@@ -300,6 +300,7 @@ async fn null_in_a_change_clears_nullable_fields_and_is_rejected_elsewhere() {
     }
     cleared.sort();
     let wanted = [
+        "brandColor",
         "description",
         "description",
         "expiresAt",
@@ -486,7 +487,7 @@ async fn responses_keep_the_documented_order() {
         (
             "/v1/suppressions".to_owned(),
             "/data/0",
-            "id organizationId emailHash unsubscribeGroupId source createdAt",
+            "id organizationId emailHash unsubscribeGroupId source createdAt messageId",
         ),
         ("/v1/suppressions".to_owned(), "", "data pagination"),
         (
@@ -513,6 +514,7 @@ async fn every_example_of_a_request_is_valid() {
     let document = document(&app).await;
     let ids = belongings(&app, app.caller()).await;
     let receiver = waypost_tests::Receiver::start().await;
+    app.user("known@example.org", &[]).await;
     let mut count = 0;
     for operation in operations(&app).await {
         let Some(body) = operation_at(&document, &operation).get("requestBody") else {
@@ -532,6 +534,11 @@ async fn every_example_of_a_request_is_valid() {
             if let Some(value) = example.get_mut(field) {
                 *value = json!(own);
             }
+        }
+        match operation.path.as_str() {
+            "/v1/members" => example["email"] = json!("known@example.org"),
+            "/v1/invitations" => example["email"] = json!("unknown@example.org"),
+            _ => {}
         }
         let path = operation.path_to(&ids);
         let reply = perform(&app, &operation, &path, Some(&example)).await;

@@ -11,9 +11,10 @@ use waypost_tests::{Finished, Process, Program, TestApp, wait_until, wait_within
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
 
 /// The tasks of the leader.
-const TASKS: [&str; 15] = [
+const TASKS: [&str; 16] = [
     "delete-expired",
     "delete-keys",
+    "delete-sessions",
     "delete-webhooks",
     "domains",
     "drop-months",
@@ -98,7 +99,7 @@ async fn a_hanging_task_delays_no_other() {
         app.value("SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL")
             .await
             .as_deref()
-            == Some("15")
+            == Some("16")
     })
     .await;
     let mut held = app.pool.begin().await.unwrap();
@@ -138,7 +139,7 @@ async fn operators_see_the_last_run_of_each_task() {
     let app = TestApp::builder().without_worker().start().await;
     let ran = "SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL";
     wait_until("all have run", async || {
-        app.value(ran).await.as_deref() == Some("15")
+        app.value(ran).await.as_deref() == Some("16")
     })
     .await;
     let finished = tasks(&app, &[]).await;
@@ -157,7 +158,7 @@ async fn operators_see_the_last_run_of_each_task() {
         .map(|task| task["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, TASKS);
-    let relay = &tasks[10];
+    let relay = &tasks[11];
     assert_eq!(relay["everyMs"], 50);
     assert_eq!(relay["isLate"], false);
     assert_eq!(relay["lastError"], Value::Null);

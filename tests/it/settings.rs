@@ -16,6 +16,8 @@ async fn quiet() -> TestApp {
 
 fn defaults() -> Value {
     json!({
+        "name": "Tests",
+        "brandColor": null,
         "unverifiedDomains": "reject",
         "trackOpens": true,
         "trackClicks": true,
@@ -41,6 +43,8 @@ async fn settings_are_read_and_changed_one_by_one_and_together() {
     );
     let mut expected = defaults();
     for (field, value) in [
+        ("name", json!("Müller & Söhne")),
+        ("brandColor", json!("#1a73e8")),
         ("unverifiedDomains", json!("accept")),
         ("trackOpens", json!(false)),
         ("trackClicks", json!(false)),
@@ -70,6 +74,7 @@ async fn settings_are_read_and_changed_one_by_one_and_together() {
     );
     // Null clears a nullable setting, and is rejected elsewhere.
     let back = json!({
+        "name": "Tests", "brandColor": null,
         "unverifiedDomains": "reject", "trackOpens": true, "trackClicks": true, "retentionDays": null,
         "rateLimits": { "sendPerSecond": null, "otherPerSecond": null },
         "softBounceLimit": 5, "softBounceWindowDays": 30,
@@ -85,6 +90,16 @@ async fn settings_are_read_and_changed_one_by_one_and_together() {
 async fn an_invalid_change_is_rejected_with_every_mistake_and_changes_nothing() {
     let app = quiet().await;
     for (body, paths) in [
+        (json!({ "name": null }), vec!["name"]),
+        (json!({ "name": "" }), vec!["name"]),
+        (json!({ "name": "x".repeat(256) }), vec!["name"]),
+        (json!({ "brandColor": "#fff" }), vec!["brandColor"]),
+        (json!({ "brandColor": "red" }), vec!["brandColor"]),
+        (
+            json!({ "brandColor": "#000000}*{color:red" }),
+            vec!["brandColor"],
+        ),
+        (json!({ "brandColor": 0 }), vec!["brandColor"]),
         (
             json!({ "unverifiedDomains": "maybe" }),
             vec!["unverifiedDomains"],
@@ -196,5 +211,7 @@ async fn each_organization_has_its_own_settings() {
         .patch(PATH, &json!({ "retentionDays": 7, "trackOpens": false }))
         .await
         .data(200);
-    assert_eq!(other.caller.get(PATH).await.data(200), defaults());
+    let mut expected = defaults();
+    expected["name"] = json!("Other");
+    assert_eq!(other.caller.get(PATH).await.data(200), expected);
 }

@@ -61,6 +61,7 @@ async fn a_suppression_is_added_listed_and_removed() {
         "unsubscribeGroupId": null,
         "source": "MANUAL",
         "createdAt": added["createdAt"],
+        "messageId": null,
     });
     assert_eq!(added, expected);
     let page = app.get(PATH).await.expect(200);

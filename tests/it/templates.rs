@@ -322,6 +322,115 @@ async fn mjml_is_compiled_and_replaces_the_html() {
 }
 
 #[tokio::test]
+async fn a_draft_is_rendered_as_the_version_would_be_and_not_stored() {
+    let app = quiet().await;
+    let id = template(&app).await;
+    let body = json!({ "name": "sign", "type": "PARTIAL" });
+    let partial = app.post("/v1/templates", &body).await.data(201);
+    let partial = partial["id"].as_str().unwrap().to_owned();
+    add_version(&app, &partial, &json!({ "htmlContent": "<i>{{name}}</i>" }))
+        .await
+        .data(201);
+    let content = json!({
+        "subject": "For {{name}}",
+        "htmlContent": "",
+        "mjmlSource": "<mjml><mj-body><mj-section><mj-column><mj-text>Hi {{name}}</mj-text></mj-column></mj-section></mj-body></mjml>",
+    });
+    let composed = json!({ "subject": "For {{name}}", "htmlContent": "<p>Hi</p>{{> sign}}{{unsubscribeUrl}}" });
+    for content in [content, composed] {
+        let mut draft = content.clone();
+        draft["variables"] = json!({ "name": "<Ada>" });
+        let path = format!("/v1/templates/{id}/preview-draft");
+        let versions = format!("/v1/templates/{id}/versions");
+        let before = app.get(&versions).await.expect(200);
+        let shown = app.post(&path, &draft).await.expect(200);
+        assert_eq!(shown["subject"], "For <Ada>");
+        assert_eq!(app.get(&versions).await.expect(200), before);
+        add_version(&app, &id, &content).await.data(201);
+        let variables = json!({ "variables": { "name": "<Ada>" } });
+        assert_eq!(preview(&app, &id, &variables).await.expect(200), shown);
+    }
+    let path = format!("/v1/templates/{id}/preview-draft");
+    let before = app
+        .get(&format!("/v1/templates/{id}/versions"))
+        .await
+        .expect(200);
+    let audit = app.get("/v1/audit-logs").await.expect(200);
+    let wrong = json!({ "htmlContent": "a\n{{#if a}}", "subject": "{{", "variables": 1 });
+    let error = app
+        .post(&path, &wrong)
+        .await
+        .expect_issues(400, &["variables"]);
+    assert_eq!(error["details"]["issues"][0]["path"], "variables");
+    let wrong = json!({ "htmlContent": "a\n{{#if a}}", "subject": "{{" });
+    let error = app
+        .post(&path, &wrong)
+        .await
+        .expect_issues(400, &["htmlContent", "subject"]);
+    let issues = error["details"]["issues"].as_array().unwrap();
+    assert!(issues.iter().any(|issue| issue["line"] == 2), "{error}");
+    let unknown = json!({ "htmlContent": "x", "layoutId": id });
+    assert_eq!(app.post(&path, &unknown).await.status, 422);
+    assert_eq!(app.get("/v1/audit-logs").await.expect(200), audit);
+    assert_eq!(
+        app.get(&format!("/v1/templates/{id}/versions"))
+            .await
+            .expect(200),
+        before
+    );
+    // A partial is shown as a template would be.
+    let path = format!("/v1/templates/{partial}/preview-draft");
+    app.post(&path, &json!({ "htmlContent": "{{#if a}}" }))
+        .await
+        .expect_issues(400, &["htmlContent"]);
+    let part = json!({ "htmlContent": "<i>{{name}}</i>", "variables": { "name": "Ada" } });
+    let shown = app.post(&path, &part).await.expect(200);
+    assert_eq!(shown["html"], "<i>Ada</i>");
+}
+
+#[tokio::test]
+async fn a_mistake_in_a_source_names_its_line_and_column() {
+    let app = quiet().await;
+    let id = template(&app).await;
+    let body = |inner: &str| {
+        format!(
+            "<mjml>\n<mj-body>\n<mj-section><mj-column>\n{inner}\n</mj-column></mj-section>\n</mj-body>\n</mjml>"
+        )
+    };
+    let broken_block = body("<mj-text>{{#if name}}Hi</mj-text>");
+    let unknown_helper = body("<mj-text>\n  é {{shout name}}</mj-text>");
+    for (field, source, line, column) in [
+        ("htmlContent", "a\nb {{#if a}}", 2, json!(3)),
+        ("htmlContent", "<p>\n\n  {{a b c}}</p>", 3, json!(3)),
+        ("textContent", "Hi\n{{#each a}}\nx\n{{/if}}", 4, json!(1)),
+        ("mjmlSource", &body("<mj-unheard-of />"), 4, Value::Null),
+        ("mjmlSource", &body("<mj-text>Hi"), 4, Value::Null),
+        ("mjmlSource", "<mjml>\n<mj-body>\n", 3, Value::Null),
+        ("mjmlSource", &broken_block, 4, json!(10)),
+        ("mjmlSource", &unknown_helper, 5, json!(5)),
+    ] {
+        let mut content = json!({ "htmlContent": "x" });
+        content[field] = json!(source);
+        let error = add_version(&app, &id, &content).await;
+        let error = error.expect_issues(400, &[field]);
+        let issue = &error["details"]["issues"][0];
+        assert_eq!(
+            (&issue["line"], &issue["column"]),
+            (&json!(line), &column),
+            "{source}: {issue}"
+        );
+        let message = issue["message"].as_str().unwrap();
+        assert!(message.contains(&format!("line {line}")), "{issue}");
+    }
+    let reply = add_version(&app, &id, &json!({ "htmlContent": "" })).await;
+    let error = reply.expect_issues(400, &["htmlContent"]);
+    assert_eq!(
+        error["details"]["issues"],
+        json!([{ "path": "htmlContent", "message": "must not be empty" }])
+    );
+}
+
+#[tokio::test]
 async fn all_issues_of_a_version_are_reported_together() {
     let app = quiet().await;
     let id = template(&app).await;

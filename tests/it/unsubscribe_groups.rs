@@ -58,6 +58,7 @@ async fn a_group_is_added_listed_changed_and_removed() {
     );
 
     let path = format!("{PATH}/{id}");
+    assert_eq!(app.get(&path).await.data(200), expected);
     let change = json!({ "name": "Newsletter", "isDefault": false });
     let changed = app.patch(&path, &change).await.data(200);
     let mut wanted = expected;

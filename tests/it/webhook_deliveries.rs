@@ -2,6 +2,7 @@
 //! up, and that neither a crash nor a lost notification loses one.
 
 mod failing;
+mod reading;
 mod robust;
 mod telling;
 

@@ -12,6 +12,9 @@ pub struct Caller {
     http: reqwest::Client,
     base_url: String,
     key: Option<String>,
+    /// Whether the headers of our own page are sent.
+    is_page: bool,
+    cookie: Option<String>,
 }
 
 /// A complete response.
@@ -29,7 +32,50 @@ impl Caller {
             http,
             base_url,
             key,
+            is_page: false,
+            cookie: None,
         }
+    }
+
+    /// The same caller with the headers that our own page sends.
+    #[must_use]
+    pub fn from_page(&self) -> Self {
+        Self {
+            is_page: true,
+            ..self.clone()
+        }
+    }
+
+    /// The same caller with this cookie in place of a key, from our own page.
+    #[must_use]
+    pub fn with_session(&self, cookie: &str) -> Self {
+        Self {
+            key: None,
+            is_page: true,
+            cookie: Some(cookie.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// The cookie of the caller.
+    #[must_use]
+    pub fn cookie(&self) -> Option<&str> {
+        self.cookie.as_deref()
+    }
+
+    /// The same caller with its cookie and without the headers of our own page.
+    #[must_use]
+    pub fn from_elsewhere(&self) -> Self {
+        Self {
+            is_page: false,
+            ..self.clone()
+        }
+    }
+
+    /// The URL of the API, without a path.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        &self.base_url
     }
 
     /// The same caller with another key.
@@ -37,6 +83,7 @@ impl Caller {
     pub fn with_key(&self, key: &str) -> Self {
         Self {
             key: Some(key.to_owned()),
+            cookie: None,
             ..self.clone()
         }
     }
@@ -55,6 +102,7 @@ impl Caller {
     pub fn anonymous(&self) -> Self {
         Self {
             key: None,
+            cookie: None,
             ..self.clone()
         }
     }
@@ -158,6 +206,14 @@ impl Caller {
         if let Some(key) = &self.key {
             builder = builder.bearer_auth(key);
         }
+        if let Some(cookie) = &self.cookie {
+            builder = builder.header("cookie", cookie);
+        }
+        if self.is_page {
+            builder = builder
+                .header("x-waypost-csrf", "1")
+                .header("origin", &self.base_url);
+        }
         let mut response = shape(builder).send().await?;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
@@ -241,7 +297,12 @@ impl Reply {
         );
         assert!(error.get("details").is_none_or(Value::is_object), "{what}");
         for issue in issues_of(&error) {
-            assert_eq!(keys(issue), ["message", "path"], "{what}");
+            for name in keys(issue) {
+                let is_place = ["line", "column"].contains(&name.as_str());
+                let is_valid = is_place && issue[&name].as_u64().is_some_and(|number| number > 0);
+                let is_known = ["message", "path"].contains(&name.as_str());
+                assert!(is_valid || is_known, "{what}");
+            }
             assert!(issue["path"].is_string(), "{what}");
             assert!(
                 issue["message"]

@@ -2,6 +2,7 @@
 //! each is one row of the contract's error table, in the form `{"error": {"code",
 //! "message", "details"?}}`.
 
+mod people;
 mod reason;
 mod refusals;
 
@@ -24,6 +25,7 @@ use waypost_core::warn_seldom;
 use crate::middleware::rate_limits::whole_seconds;
 use crate::request::idempotency_key::replay;
 
+pub(crate) use people::change_refused;
 pub(crate) use reason::Reason;
 pub(crate) use refusals::{ATTACHMENT, DELIVERY, MESSAGE, TEMPLATE, VERSION};
 
@@ -35,12 +37,16 @@ pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
 pub(crate) enum Failure {
     /// 400: the request is not valid.
     Invalid(Vec<Issue>),
-    /// 401: no valid API key.
+    /// 401: no valid API key and no session.
     Unauthenticated,
+    /// 401: the password, or the second factor, is not right.
+    SignInRefused(Option<Reason>, &'static str),
     /// 401: a provider event that is not verified as the provider's.
     Unverified,
-    /// 403: the API key lacks a permission.
+    /// 403: the caller lacks a permission.
     Forbidden(Permission),
+    /// 403: for another reason than a permission.
+    Denied(Reason, &'static str),
     /// 404: the record does not exist, or belongs to another organization.
     NotFound(&'static str),
     /// 404: the record exists, but not what was asked for.
@@ -116,8 +122,10 @@ impl Failure {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Invalid(_) => StatusCode::BAD_REQUEST,
-            Self::Unauthenticated | Self::Unverified => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Unauthenticated | Self::Unverified | Self::SignInRefused(..) => {
+                StatusCode::UNAUTHORIZED
+            }
+            Self::Forbidden(_) | Self::Denied(..) => StatusCode::FORBIDDEN,
             Self::NotFound(_) | Self::Gone(..) | Self::NoSuchPath => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Conflict(..) => StatusCode::CONFLICT,
@@ -142,8 +150,10 @@ impl Failure {
             Self::Invalid(_) | Self::Unprocessable { .. } | Self::UnprocessableFields(..) => {
                 "VALIDATION_ERROR"
             }
-            Self::Unauthenticated | Self::Unverified => "AUTHENTICATION_ERROR",
-            Self::Forbidden(_) => "FORBIDDEN",
+            Self::Unauthenticated | Self::Unverified | Self::SignInRefused(..) => {
+                "AUTHENTICATION_ERROR"
+            }
+            Self::Forbidden(_) | Self::Denied(..) => "FORBIDDEN",
             Self::NotFound(_) | Self::Gone(..) | Self::NoSuchPath => "NOT_FOUND",
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
             Self::Conflict(..) => "CONFLICT",
@@ -166,15 +176,20 @@ impl Failure {
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Invalid(issues) | Self::UnprocessableFields(_, issues) => invalid_message(issues),
-            Self::Unauthenticated => "The API key is missing or invalid".to_owned(),
+            Self::Unauthenticated => "The API key or the session is missing or invalid".to_owned(),
             Self::Unverified => {
                 "The request is not verified as coming from the account's provider".to_owned()
             }
-            Self::Forbidden(permission) => format!("The API key lacks the permission {permission}"),
+            Self::Forbidden(permission) => {
+                format!("The API key or the session lacks the permission {permission}")
+            }
             Self::NotFound(what) => format!("This {what} does not exist"),
             Self::NoSuchPath => "This path does not exist".to_owned(),
             Self::MethodNotAllowed => "This path does not support the method".to_owned(),
-            Self::Conflict(_, message) | Self::Gone(_, message) => (*message).to_owned(),
+            Self::Conflict(_, message)
+            | Self::Gone(_, message)
+            | Self::Denied(_, message)
+            | Self::SignInRefused(_, message) => (*message).to_owned(),
             Self::TooLarge(max) => format!("The body is larger than {max} bytes"),
             Self::NotJson => {
                 "The body must be sent as application/json, without a Content-Encoding".to_owned()
@@ -260,7 +275,10 @@ impl Failure {
             Self::UnprocessableFields(reason, issues) => {
                 Some(json!({ "reason": reason, "issues": issues }))
             }
-            Self::Conflict(reason, _) | Self::Gone(reason, _) => Some(json!({ "reason": reason })),
+            Self::Conflict(reason, _)
+            | Self::Gone(reason, _)
+            | Self::Denied(reason, _)
+            | Self::SignInRefused(Some(reason), _) => Some(json!({ "reason": reason })),
             Self::Forbidden(permission) => {
                 Some(json!({ "requiredPermission": permission.as_str() }))
             }
@@ -287,6 +305,7 @@ impl Failure {
             }
             Self::Unauthenticated
             | Self::Unverified
+            | Self::SignInRefused(None, _)
             | Self::NotFound(_)
             | Self::NoSuchPath
             | Self::MethodNotAllowed
@@ -314,7 +333,9 @@ impl Failure {
             Self::Invalid(_)
             | Self::Unauthenticated
             | Self::Unverified
+            | Self::SignInRefused(..)
             | Self::Forbidden(_)
+            | Self::Denied(..)
             | Self::NotFound(_)
             | Self::Gone(..)
             | Self::NoSuchPath
@@ -328,6 +349,14 @@ impl Failure {
             | Self::InvalidCredentials { .. }
             | Self::Repeated(_) => {}
         }
+    }
+
+    /// An API key calls an operation that requires a session.
+    pub(crate) fn session_required() -> Self {
+        Self::Denied(
+            Reason::SessionRequired,
+            "This operation requires the session of a user; an API key has none",
+        )
     }
 
     /// The failure for an error that poem itself returned.
@@ -360,7 +389,7 @@ fn invalid_message(issues: &[Issue]) -> String {
 
 /// An issue as a sentence. An issue without a path is about `what` as a whole.
 fn sentence(what: &str, issue: &Issue) -> String {
-    let Issue { path, message } = issue;
+    let Issue { path, message, .. } = issue;
     if path.is_empty() {
         format!("The {what} {message}")
     } else {
@@ -422,11 +451,11 @@ impl ApiResponse for Failure {
             ),
             (
                 401,
-                "`AUTHENTICATION_ERROR`: the API key is missing or invalid.",
+                "`AUTHENTICATION_ERROR`: the API key or the session is missing or invalid.",
             ),
             (
                 403,
-                "`FORBIDDEN`: the API key lacks the permission in `details.requiredPermission`.",
+                "`FORBIDDEN`: the caller lacks the permission in `details.requiredPermission`, or may not do this for the reason in `details.reason`.",
             ),
             (404, "`NOT_FOUND`: the record does not exist."),
             (

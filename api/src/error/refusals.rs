@@ -82,6 +82,10 @@ impl From<ContentRefusal> for Failure {
                 Reason::MessageContentGone,
                 "The content of this message is no longer stored",
             ),
+            ContentRefusal::Withheld => Self::Gone(
+                Reason::MessageContentWithheld,
+                "The content of an invitation is not shown",
+            ),
             ContentRefusal::Fault(fault) => fault.into(),
         }
     }

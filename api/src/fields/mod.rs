@@ -5,6 +5,7 @@ pub(crate) mod attachments;
 pub(crate) mod content;
 pub(crate) mod headers;
 pub(crate) mod message_filter;
+pub(crate) mod people;
 pub(crate) mod provider;
 pub(crate) mod recipients;
 pub(crate) mod suppression_csv;
@@ -14,7 +15,7 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::acceptance::draft::DeliveryMode;
-use waypost_core::auth::Permission;
+use waypost_core::auth::{Permission, Role};
 use waypost_core::ids::UnsubscribeGroupId;
 use waypost_core::issue::Issue;
 use waypost_core::message::{MessageStatus, SimulatedOutcome};
@@ -30,6 +31,7 @@ use waypost_core::text::{Description, Name, Subject, Tag};
 use waypost_core::webhook::event_type::WebhookEventType;
 use waypost_core::webhook::status::DeliveryStatus;
 
+use crate::public::language::Language;
 use crate::validate::{Field, problem};
 
 /// The name of a JSON value's type, for error messages.
@@ -159,10 +161,12 @@ enum_fields! {
     DeliveryStatus,
     Granularity,
     GroupBy,
+    Language,
     MessageStatus,
     OnUnknown,
     Permission,
     ProviderType,
+    Role,
     SimulatedOutcome,
     SuppressionSource,
     TagMatch,

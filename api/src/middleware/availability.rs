@@ -21,7 +21,7 @@ use waypost_core::fault::Fault;
 
 use crate::error::Failure;
 use crate::middleware::auth::{self, Identity};
-use crate::public::page::HtmlPage;
+use crate::public::page::Pages;
 
 /// Prefix of the paths that need Postgres. The others are health checks and the document.
 const OPERATIONS: &str = "/v1/";
@@ -41,10 +41,10 @@ pub(crate) async fn wrap<E: Endpoint>(next: Arc<E>, request: Request) -> poem::R
     }
     let liveness = auth::context(&request).liveness.clone();
     let path = request.uri().path();
-    let is_page = path.starts_with(PAGES);
-    let is_signed = is_page || path.starts_with(PROVIDER_EVENTS);
+    let pages = path.starts_with(PAGES).then(|| Pages::of(&request));
+    let is_signed = pages.is_some() || path.starts_with(PROVIDER_EVENTS);
     if liveness.is_away() && !is_signed {
-        return Ok(unavailable(is_page));
+        return Ok(unavailable(pages));
     }
     let cut_off = async {
         liveness.gone().await;
@@ -55,7 +55,7 @@ pub(crate) async fn wrap<E: Endpoint>(next: Arc<E>, request: Request) -> poem::R
     tokio::select! {
         biased;
         served = next.call(request) => served.map(IntoResponse::into_response),
-        () = cut_off => Ok(unavailable(is_page)),
+        () = cut_off => Ok(unavailable(pages)),
     }
 }
 
@@ -77,11 +77,11 @@ fn needs_postgres(request: &Request) -> bool {
         && !matches!(request.data::<Identity>(), Some(Identity::Anonymous))
 }
 
-fn unavailable(is_page: bool) -> Response {
-    if is_page {
-        HtmlPage::from(postgres_is_away()).into_response()
-    } else {
-        Failure::Fault(postgres_is_away()).into_response()
+/// The answer while Postgres is away: a page for a recipient, or an error of the API.
+fn unavailable(pages: Option<Pages>) -> Response {
+    match pages {
+        Some(pages) => pages.fault(postgres_is_away()).into_response(),
+        None => Failure::Fault(postgres_is_away()).into_response(),
     }
 }
 

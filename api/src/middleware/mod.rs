@@ -7,4 +7,5 @@ pub(crate) mod path;
 pub(crate) mod permission;
 pub(crate) mod rate_limits;
 pub(crate) mod request_id;
+pub(crate) mod session_cookie;
 pub(crate) mod unknown_fields;

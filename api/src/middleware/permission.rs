@@ -31,4 +31,6 @@ permission_types!(
     MetricsRead,
     SettingsWrite,
     ContentRead,
+    MembersWrite,
+    Operator,
 );

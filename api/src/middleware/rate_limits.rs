@@ -8,6 +8,9 @@
 //! | without a valid key | the *anonymous* limit of the client's address |
 //! | to a *public* path | the *public* limit of the client's address: wide, and per process |
 //! | with a key that could not be looked up because Postgres is away | the same |
+//! | to sign in, whatever its key or session | the anonymous limit of the client's address |
+//!
+//! A session counts like a valid key, and one that has ended like none.
 //!
 //! The key is looked up first. So anonymous requests from an address do not affect requests
 //! with a valid key from the same address.
@@ -24,21 +27,33 @@ use poem::http::{HeaderValue, Method, StatusCode};
 use poem::{Endpoint, IntoResponse, Request, Response};
 use waypost_core::limit::{LimitDecision, LimitedOperation};
 
+use crate::dashboard;
 use crate::error::{self, Failure};
 use crate::middleware::auth::{self, Identity};
 use crate::middleware::availability;
 
 /// Public paths.
 const PUBLIC: [&str; 6] = [
-    "/",
     "/healthz",
     "/readyz",
     "/openapi.json",
     "/docs",
     "/docs/",
+    "/v1/session/methods",
 ];
 /// Prefixes of the public paths with a token or a signature instead of an API key.
 const PUBLIC_PREFIXES: [&str; 3] = ["/v1/unsubscribe/", "/v1/t/", "/v1/provider-events/"];
+
+/// Paths of operations that sign somebody in: by a password, or by the token of a link.
+const SIGN_IN: [&str; 5] = [
+    "/v1/session",
+    "/v1/invitations/look-up",
+    "/v1/invitations/accept",
+    "/v1/password-resets/look-up",
+    "/v1/password-resets/accept",
+];
+/// Prefix of the paths of a sign-in at an OpenID Connect provider.
+const OIDC: &str = "/v1/session/oidc";
 
 /// The decision that the response headers show: the last one about the request.
 #[derive(Debug, Clone, Default)]
@@ -110,8 +125,12 @@ async fn serve<E: Endpoint>(
 async fn admit(request: &mut Request) -> Result<(), Duration> {
     let context = Arc::clone(auth::context(request));
     let limiter = &context.limiter;
-    if is_public(request.uri().path()) {
+    if is_public(request.uri().path()) || dashboard::asks_for_dashboard(request) {
         return apply(request.data(), limiter.public(address(request)).await);
+    }
+    if signs_in(request) {
+        // Not set as an identity: a session must not raise the limit on guesses.
+        return count_anonymous(request).await;
     }
     let identity = availability::identify(request).await;
     request.set_data(identity.clone());
@@ -124,11 +143,25 @@ async fn admit(request: &mut Request) -> Result<(), Duration> {
                 limiter.organization(id, operation, rates).await,
             )
         }
+        Identity::Session(session) => {
+            let (id, rates) = (session.organization_id, session.rates);
+            let operation = operation(request);
+            apply(
+                request.data(),
+                limiter.organization(id, operation, rates).await,
+            )
+        }
         Identity::Anonymous => count_anonymous(request).await,
         // The organization is unknown until Postgres is back. Until then the request counts
         // against the public limit: neither an organization's nor the anonymous one.
         Identity::Unresolved(_) => apply(request.data(), limiter.public(address(request)).await),
     }
+}
+
+fn signs_in(request: &Request) -> bool {
+    let path = request.uri().path();
+    let is_post = request.method() == Method::POST;
+    (is_post && SIGN_IN.contains(&path)) || path.starts_with(OIDC)
 }
 
 fn is_public(path: &str) -> bool {

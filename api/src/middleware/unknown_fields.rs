@@ -15,7 +15,7 @@ use waypost_core::issue::Issue;
 
 use crate::middleware::methods::find_by_path;
 
-/// The known names of all operations that require an API key.
+/// The known names of all operations but those of links.
 pub(crate) struct KnownFields(Vec<KnownOperation>);
 
 struct KnownOperation {
@@ -54,10 +54,10 @@ impl KnownFields {
         let paths = document["paths"].as_object().into_iter().flatten();
         let operations = paths.flat_map(|(path, operations)| {
             let operations = operations.as_object().into_iter().flatten();
-            // Public operations are not checked: mail clients append parameters of their
+            // Operations of links are not checked: mail clients append parameters of their
             // own to links.
-            let keyed = operations.filter(|(_, operation)| is_keyed(operation));
-            keyed.map(|(method, operation)| KnownOperation {
+            let own = operations.filter(|(_, operation)| operation["x-internal"] != true);
+            own.map(|(method, operation)| KnownOperation {
                 method: method.to_uppercase(),
                 path: path.clone(),
                 names: Arc::new(KnownNames::of(document, operation)),
@@ -70,12 +70,6 @@ impl KnownFields {
         let operations = self.0.iter().filter(|one| one.method == method);
         Some(&find_by_path(operations, path, |one| &one.path)?.names)
     }
-}
-
-/// Whether an operation requires an API key.
-fn is_keyed(operation: &Value) -> bool {
-    let schemes = operation["security"].as_array();
-    schemes.is_some_and(|schemes| !schemes.is_empty())
 }
 
 /// What a reference leads to, or the value itself.

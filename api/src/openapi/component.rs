@@ -134,9 +134,10 @@ fn rename_references(document: &mut Value) {
 }
 
 /// Schemas that have the fields of another one and more.
-const EXTENSIONS: [(&str, &str); 4] = [
+const EXTENSIONS: [(&str, &str); 5] = [
     ("ApiKeyWithSecret", "ApiKey"),
     ("ConnectedProvider", "ProviderAccount"),
+    ("InvitationWithUrl", "Invitation"),
     ("TemplateDetail", "Template"),
     ("WebhookEndpointWithSecret", "WebhookEndpoint"),
 ];
@@ -315,11 +316,14 @@ pub(super) fn remove_unused(document: &mut Value) {
 
 /// The POSTs that take no idempotency key, and whose repetition changes nothing more: a client
 /// may repeat them when the answer was lost.
-const REPEATABLE: [&str; 9] = [
+const REPEATABLE: [&str; 12] = [
     "cancel_message",
     "erase_person",
     "import_provider_suppressions",
+    "look_up_invitation",
+    "look_up_password_reset",
     "preview_template",
+    "preview_template_draft",
     "register_event_webhook",
     "resolve_route",
     "rollback_template",

@@ -4,13 +4,15 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::acceptance::draft::DeliveryMode;
-use waypost_core::auth::Permission;
+use waypost_core::account_limiter::circuits::{Circuit, OpenCause};
+use waypost_core::auth::{Permission, Role};
 use waypost_core::event::EventType;
 use waypost_core::message::SimulatedOutcome;
 use waypost_core::message::status::MessageStatus;
 use waypost_core::metrics::{Granularity, GroupBy};
 use waypost_core::organization::UnverifiedDomains;
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider_account::health::AccountFailure;
 use waypost_core::routing::rule::{OnUnknown, TagMatch};
 use waypost_core::suppression::SuppressionSource;
 use waypost_core::template::TemplateType;
@@ -18,6 +20,7 @@ use waypost_core::webhook::event_type::WebhookEventType;
 use waypost_core::webhook::status::DeliveryStatus;
 
 use super::component;
+use crate::public::language::Language;
 
 /// The values of `code` in an error.
 pub(super) const ERROR_CODES: [&str; 12] = [
@@ -54,7 +57,7 @@ macro_rules! enumerations {
 
 fn enumerations() -> Vec<Enumeration> {
     enumerations! {
-        AuditActorType: ["api_key", "recipient", "system"], "Who made a change: a client with an API key, a recipient by a link in a message, or Waypost itself.";
+        AuditActorType: ["api_key", "user", "recipient", "system"], "Who made a change: a client with an API key, a user, a recipient by a link in a message, or Waypost itself.";
         BounceType: ["hard", "soft", "block"], "Why an address did not get a message: it does not exist, it could not be delivered to for now, or the receiving server blocked the message.";
         DeliveryMode: DeliveryMode::ALL.map(DeliveryMode::as_str), "Whether each recipient gets a mail of their own (`private`), or all get one mail and see each other (`shared`).";
         DnsRecordPurpose: ["DKIM", "SPF", "RETURN_PATH", "TRACKING", "DMARC", "OWNERSHIP"], "What a DNS record is for.";
@@ -63,14 +66,19 @@ fn enumerations() -> Vec<Enumeration> {
         DomainState: ["verified", "unverified", "unknown"], "Whether the provider verified the domain; `unknown` if the credentials do not show it.";
         ErrorCode: ERROR_CODES, "The kind of an error, for programs.";
         EventType: EventType::ALL.map(EventType::as_str), "What happened to a message.";
+        PageLanguage: Language::ALL.map(Language::as_str), "A language of the pages for recipients.";
         MessageStatus: MessageStatus::ALL.map(MessageStatus::as_str), "How far a message, or its copy to one recipient, is.";
         MetricsGranularity: Granularity::ALL.map(Granularity::as_str), "The length of the buckets of a series.";
         MetricsGroupBy: GroupBy::ALL.map(GroupBy::as_str), "By what the counts are grouped.";
         OnUnknown: OnUnknown::ALL.iter().map(|policy| policy.as_str()).collect::<Vec<_>>(), "What is done with a message if the provider's answer was lost, so that nobody knows whether it was accepted.";
         Permission: Permission::ALL.map(Permission::as_str), "What an API key may do.";
-        ProviderFailureCause: ["ACCOUNT_UNUSABLE", "CALLS_FAILED", "INVALID_CREDENTIALS"], "`ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the credentials. An account may fail for several causes; each ends by itself.";
+        CallerPermission: Permission::EVERY.map(Permission::as_str), "What an API key or a session may do. Only a session of an operator has `OPERATOR`.";
+        ProviderCircuitCause: OpenCause::ALL.map(OpenCause::as_str), "`CALLS_FAILED`: too many calls failed. `PROVIDER_PAUSE`: the provider named a time for which it wants no calls. `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account.";
+        ProviderCircuitState: Circuit::STATES, "Whether calls to a provider account are made.";
+        ProviderFailureCause: AccountFailure::CAUSES, "`ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the credentials. An account may fail for several causes; each ends by itself.";
         ProviderType: ProviderType::ALL.map(ProviderType::as_str), "An email provider.";
         RecipientKind: ["TO", "CC", "BCC"], "In which field a message names the recipient.";
+        Role: Role::ALL.map(Role::as_str), "What a member of an organization may do. `OWNER`: everything. `ADMIN`: everything but the members. `DEVELOPER`: `SEND`, `TEMPLATES_READ`, `TEMPLATES_WRITE`, `METRICS_READ`, `PROVIDERS_READ` and `CONTENT_READ`. `VIEWER`: `METRICS_READ`, `TEMPLATES_READ` and `PROVIDERS_READ`.";
         SendAttemptOutcome: ["ACCEPTED", "REJECTED", "THROTTLED", "UNAVAILABLE", "UNKNOWN", "PENDING"], "How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost.";
         SendStatus: ["queued", "suppressed"], "Whether a message is queued, or not sent because all its recipients are suppressed.";
         SuppressionSource: SuppressionSource::ALL.map(SuppressionSource::as_str), "Why an address is suppressed.";

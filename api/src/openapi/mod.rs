@@ -7,7 +7,6 @@ mod component;
 mod enums;
 mod errors;
 mod responses;
-pub(crate) mod served;
 pub(crate) mod text;
 mod values;
 mod webhooks;
@@ -26,24 +25,34 @@ use crate::request::idempotency_key;
 use crate::v1::api_keys::ApiKeysApi;
 use crate::v1::audit_logs::AuditLogsApi;
 use crate::v1::erasures::ErasuresApi;
+use crate::v1::installation::InstallationApi;
+use crate::v1::invitations::InvitationsApi;
+use crate::v1::members::MembersApi;
 use crate::v1::message_attachments::MessageAttachmentsApi;
 use crate::v1::message_changes::MessageChangesApi;
 use crate::v1::message_content::MessageContentApi;
+use crate::v1::message_webhook_deliveries::MessageWebhookDeliveriesApi;
 use crate::v1::messages::MessagesApi;
 use crate::v1::metrics::MetricsApi;
+use crate::v1::oidc::OidcApi;
+use crate::v1::password_resets::PasswordResetsApi;
+use crate::v1::provider_health::ProviderHealthApi;
 use crate::v1::provider_management::ProviderManagementApi;
 use crate::v1::provider_suppressions::ProviderSuppressionsApi;
 use crate::v1::providers::ProvidersApi;
 use crate::v1::routing_rules::RoutingRulesApi;
 use crate::v1::send::SendApi;
+use crate::v1::session::SessionApi;
 use crate::v1::settings::SettingsApi;
 use crate::v1::suppression_export::SuppressionExportApi;
 use crate::v1::suppressions::SuppressionsApi;
+use crate::v1::template_drafts::TemplateDraftsApi;
 use crate::v1::template_tests::TemplateTestsApi;
 use crate::v1::template_uses::TemplateUsesApi;
 use crate::v1::template_versions::TemplateVersionsApi;
 use crate::v1::templates::TemplatesApi;
 use crate::v1::unsubscribe_groups::UnsubscribeGroupsApi;
+use crate::v1::user::UserApi;
 use crate::v1::webhook_deliveries::WebhookDeliveriesApi;
 use crate::v1::webhook_endpoints::WebhookEndpointsApi;
 
@@ -55,11 +64,13 @@ type Operations = (
         MessageChangesApi,
         MessageContentApi,
         MessageAttachmentsApi,
+        MessageWebhookDeliveriesApi,
         MetricsApi,
     ),
     (
         ProvidersApi,
         ProviderManagementApi,
+        ProviderHealthApi,
         ProviderSuppressionsApi,
         RoutingRulesApi,
     ),
@@ -68,6 +79,7 @@ type Operations = (
         TemplatesApi,
         TemplateVersionsApi,
         TemplateUsesApi,
+        TemplateDraftsApi,
         TemplateTestsApi,
     ),
     (
@@ -77,6 +89,15 @@ type Operations = (
         ErasuresApi,
     ),
     (WebhookEndpointsApi, WebhookDeliveriesApi),
+    (
+        SessionApi,
+        OidcApi,
+        UserApi,
+        MembersApi,
+        InvitationsApi,
+        PasswordResetsApi,
+        InstallationApi,
+    ),
     (UnsubscribeApi, TrackingApi, ProviderEventsApi),
 );
 type ApiService = OpenApiService<Operations, ()>;
@@ -95,11 +116,13 @@ pub(crate) fn service(context: &Arc<Context>) -> ApiService {
             MessageChangesApi,
             MessageContentApi,
             MessageAttachmentsApi,
+            MessageWebhookDeliveriesApi,
             MetricsApi
         ),
         apis!(
             ProvidersApi,
             ProviderManagementApi,
+            ProviderHealthApi,
             ProviderSuppressionsApi,
             RoutingRulesApi
         ),
@@ -108,6 +131,7 @@ pub(crate) fn service(context: &Arc<Context>) -> ApiService {
             TemplatesApi,
             TemplateVersionsApi,
             TemplateUsesApi,
+            TemplateDraftsApi,
             TemplateTestsApi
         ),
         apis!(
@@ -117,6 +141,15 @@ pub(crate) fn service(context: &Arc<Context>) -> ApiService {
             ErasuresApi
         ),
         apis!(WebhookEndpointsApi, WebhookDeliveriesApi),
+        apis!(
+            SessionApi,
+            OidcApi,
+            UserApi,
+            MembersApi,
+            InvitationsApi,
+            PasswordResetsApi,
+            InstallationApi
+        ),
         apis!(UnsubscribeApi, TrackingApi, ProviderEventsApi),
     );
     OpenApiService::new(operations, "Waypost", env!("CARGO_PKG_VERSION"))
@@ -216,7 +249,9 @@ fn simplify(value: &mut Value) {
 }
 
 /// What the page may load: nothing but the API that serves it.
-pub(crate) const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
+pub(crate) const PAGE_HEADERS: &[(&str, &str)] = &[("content-security-policy", PAGE_POLICY)];
+
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
     style-src 'unsafe-inline'; img-src 'self' data: blob:; font-src data:; connect-src 'self'; \
     worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -312,6 +347,9 @@ mod tests {
             let required = operation.get(auth::PERMISSION).and_then(Value::as_str);
             let sentence = match required {
                 Some(permission) => format!("Requires the permission `{permission}`"),
+                None if operation["security"] == json!([{ "Session": [] }]) => {
+                    "Requires a session".to_owned()
+                }
                 None => "Requires no API key".to_owned(),
             };
             assert!(description.contains(&sentence), "{}", id(operation));

@@ -10,6 +10,8 @@ use waypost_core::acceptance::AcceptRefusal;
 use waypost_core::acceptance::retry::RetryRefusal;
 use waypost_core::auth::keys::KeyRefusal;
 use waypost_core::delivery::change::ChangeRefusal;
+use waypost_core::invitation::InvitationRefusal;
+use waypost_core::member::MemberRefusal;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider_account::domains::DomainRefusal;
 use waypost_core::provider_account::event_webhook::EventWebhookRefusal;
@@ -18,10 +20,11 @@ use waypost_core::routing::RouteRefusal;
 use waypost_core::routing::rule::RuleRefusal;
 use waypost_core::suppression::SuppressionRefusal;
 use waypost_core::template::TemplateRefusal;
+use waypost_core::user::UserRefusal;
 use waypost_core::webhook::endpoint::EndpointRefusal;
 
 use super::{id, operations, parameters};
-use crate::error::Failure;
+use crate::error::{Failure, change_refused};
 use crate::request::idempotency_key::KEY;
 
 /// An operation id, and an example failure of the operation.
@@ -29,14 +32,23 @@ type OperationFailure = (&'static str, fn() -> Failure);
 
 /// Operations that return 409 for another reason than their `Idempotency-Key`, with the
 /// typical failure.
-pub(super) const CONFLICTS: [OperationFailure; 16] = [
+pub(super) const CONFLICTS: [OperationFailure; 23] = [
     ("cancel_message", || ChangeRefusal::Sent.into()),
+    ("confirm_totp", || {
+        change_refused(UserRefusal::SecondFactorEnabled, "password")
+    }),
     ("create_api_key", || KeyRefusal::ByTestKey.into()),
+    ("create_invitation", || InvitationRefusal::Exists.into()),
+    ("create_member", || MemberRefusal::Exists.into()),
     ("create_provider_domain", || DomainRefusal::Present.into()),
     ("create_suppression", || SuppressionRefusal::Exists.into()),
     ("create_template", || TemplateRefusal::NameTaken.into()),
+    ("delete_member", || MemberRefusal::LastOwner.into()),
     ("delete_provider_domain", || DomainRefusal::Busy.into()),
     ("delete_template", || TemplateRefusal::InUse.into()),
+    ("disable_totp", || {
+        change_refused(UserRefusal::NoSecondFactor, "password")
+    }),
     ("register_event_webhook", || {
         EventWebhookRefusal::Busy.into()
     }),
@@ -49,13 +61,24 @@ pub(super) const CONFLICTS: [OperationFailure; 16] = [
     ("retry_message", || RetryRefusal::NoneFailed.into()),
     ("revoke_api_key", || KeyRefusal::ByTestKey.into()),
     ("rotate_api_key", || KeyRefusal::Ended.into()),
+    ("start_totp", || {
+        change_refused(UserRefusal::SecondFactorEnabled, "password")
+    }),
     ("update_api_key", || KeyRefusal::Ended.into()),
+    ("update_member", || MemberRefusal::LastOwner.into()),
     ("update_message", || ChangeRefusal::NotScheduled.into()),
     ("update_template", || TemplateRefusal::InUse.into()),
 ];
 
 /// Operations that return 422, with the typical failure.
-pub(super) const UNPROCESSABLE: [OperationFailure; 19] = [
+pub(super) const UNPROCESSABLE: [OperationFailure; 26] = [
+    ("accept_invitation", || {
+        change_refused(UserRefusal::WithoutPassword, "password")
+    }),
+    ("confirm_totp", || {
+        change_refused(UserRefusal::CodeWrong, "password")
+    }),
+    ("create_member", || MemberRefusal::UserNotFound.into()),
     ("create_provider", bad_credentials),
     ("create_provider_domain", || DomainRefusal::TooMany.into()),
     ("create_routing_rule", unknown_account),
@@ -69,6 +92,9 @@ pub(super) const UNPROCESSABLE: [OperationFailure; 19] = [
         EndpointRefusal::AddressNotPublic.into()
     }),
     ("delete_provider_domain", || domain_refused("domain in use")),
+    ("disable_totp", || {
+        change_refused(UserRefusal::WrongPassword, "password")
+    }),
     ("import_provider_suppressions", || {
         ListImportRefusal::NotOffered(ProviderType::Smtp).into()
     }),
@@ -77,6 +103,9 @@ pub(super) const UNPROCESSABLE: [OperationFailure; 19] = [
     }),
     ("preview_template", || {
         TemplateRefusal::WithoutVersion.into()
+    }),
+    ("preview_template_draft", || {
+        TemplateRefusal::UnknownLayout.into()
     }),
     ("register_event_webhook", || {
         let refusal = EventWebhookRefusal::Refused {
@@ -94,14 +123,28 @@ pub(super) const UNPROCESSABLE: [OperationFailure; 19] = [
         AcceptRefusal::Route(RouteRefusal::DomainNotVerified(ProviderType::Sendgrid)).into()
     }),
     ("send_template_test", || TemplateRefusal::IsPart.into()),
+    ("start_totp", || {
+        change_refused(UserRefusal::WrongPassword, "password")
+    }),
     ("update_provider", bad_credentials),
     ("update_routing_rule", unknown_account),
+    ("update_user", || {
+        change_refused(UserRefusal::WrongPassword, "currentPassword")
+    }),
     ("update_webhook_endpoint", || {
         EndpointRefusal::AddressNotPublic.into()
     }),
     ("verify_provider_domain", || {
         domain_refused("domain not found")
     }),
+];
+
+/// Operations that return 404 without an id in their path.
+const NOT_FOUND: [&str; 4] = [
+    "accept_invitation",
+    "accept_password_reset",
+    "look_up_invitation",
+    "look_up_password_reset",
 ];
 
 fn bad_credentials() -> Failure {
@@ -159,7 +202,7 @@ const HEADERS: [Header; 5] = [
     },
     Header {
         name: "X-RateLimit-Limit",
-        description: "The number of requests per second that the organization may make, for sends or for all other operations. Without a valid API key: the limit of the client's address.",
+        description: "The number of requests per second that the organization may make, for sends or for all other operations. Without a valid API key or session: the limit of the client's address.",
         schema: || json!({ "type": "integer", "example": 1000 }),
         statuses: &[],
     },
@@ -205,10 +248,11 @@ fn remove_unwanted(operation: &mut Map<String, Value>) {
     let has_body = operation.contains_key("requestBody");
     let conflicts = has_key || lists(&CONFLICTS, operation);
     let is_unprocessable = lists(&UNPROCESSABLE, operation);
+    let name = id(operation).to_owned();
     let responses = operation["responses"].as_object_mut();
     let responses = responses.expect("an operation has responses");
     responses.retain(|status, _| match status.as_str() {
-        "404" => has_path,
+        "404" => has_path || NOT_FOUND.contains(&name.as_str()),
         "409" => conflicts,
         "413" | "415" => has_body,
         "422" => is_unprocessable,

@@ -2,12 +2,14 @@
 //! enumerated response field. Both are found by `Schema.field` first, then by `field`.
 
 use serde_json::{Map, Value, json};
-use waypost_core::auth::Permission;
+use waypost_core::account_limiter::circuits::{Circuit, OpenCause};
+use waypost_core::auth::{Permission, Role};
 use waypost_core::event::EventType;
 use waypost_core::message::status::MessageStatus;
 use waypost_core::metrics::{Granularity, GroupBy};
 use waypost_core::organization::UnverifiedDomains;
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider_account::health::AccountFailure;
 use waypost_core::suppression::SuppressionSource;
 use waypost_core::template::TemplateType;
 use waypost_core::webhook::event_type::WebhookEventType;
@@ -156,13 +158,20 @@ fn words() -> Map<String, Value> {
         "WebhookEndpointWithSecret.events": WebhookEventType::ALL.map(WebhookEventType::as_str),
         "WebhookDelivery.eventType": WebhookEventType::ALL.map(WebhookEventType::as_str),
         "WebhookDelivery.status": DeliveryStatus::ALL.map(DeliveryStatus::as_str),
+        "WebhookDeliveryDetail.eventType": WebhookEventType::ALL.map(WebhookEventType::as_str),
+        "WebhookDeliveryDetail.status": DeliveryStatus::ALL.map(DeliveryStatus::as_str),
+        "ProviderCircuit.state": Circuit::STATES,
+        "ProviderCircuit.cause": OpenCause::ALL.map(OpenCause::as_str),
+        "ProviderFailure.cause": AccountFailure::CAUSES,
         "Error.code": ERROR_CODES,
-        "Error.details.requiredPermission": Permission::ALL.map(Permission::as_str),
+        "Error.details.requiredPermission": Permission::EVERY.map(Permission::as_str),
         "HistoryEvent.bounceType": ["hard", "soft", "block"],
         "CancelledMessage.status": statuses,
         "BreakdownQuery.groupBy": GroupBy::ALL.map(GroupBy::as_str),
         "SeriesQuery.granularity": Granularity::ALL.map(Granularity::as_str),
-        "AuditActor.type": ["api_key", "recipient", "system"],
+        "AuditActor.type": ["api_key", "user", "recipient", "system"],
+        "role": Role::ALL.map(Role::as_str),
+        "Session.permissions": Permission::EVERY.map(Permission::as_str),
         "Template.type": template_types,
         "TemplateDetail.type": template_types,
         "TemplateUse.type": template_types,

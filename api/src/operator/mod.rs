@@ -4,6 +4,7 @@
 
 mod jobs;
 mod tasks;
+mod users;
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -64,6 +65,29 @@ enum Command {
         /// permissions.
         #[arg(long = "permission")]
         permissions: Vec<Permission>,
+    },
+    /// Create a user and print a link by which the user sets a password.
+    CreateUser(users::CreateUserArguments),
+    /// List the users with their organizations and roles.
+    ListUsers {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a user with all memberships and sessions.
+    RemoveUser {
+        /// The address of the user.
+        #[arg(long)]
+        email: String,
+    },
+    /// Print a link by which a user sets a new password. It works once, for a day.
+    ResetPassword {
+        /// The address of the user.
+        #[arg(long)]
+        email: String,
+        /// Remove the second factor too, at once.
+        #[arg(long)]
+        without_second_factor: bool,
     },
     /// Encrypt the stored credentials and secrets again with the first key of
     /// WAYPOST_ENCRYPTION_KEYS. Run it when every process has this key first.
@@ -134,6 +158,13 @@ pub async fn run(arguments: ApiArguments) -> Result<(), CommandError> {
             name,
             permissions,
         } => create_api_key(organization, name, permissions).await,
+        Command::CreateUser(arguments) => users::create(arguments).await,
+        Command::ListUsers { json } => users::list(json).await,
+        Command::RemoveUser { email } => users::remove(&email).await,
+        Command::ResetPassword {
+            email,
+            without_second_factor,
+        } => users::reset_password(&email, without_second_factor).await,
         Command::RotateKeys => rotate_keys().await,
         Command::Jobs { command } => jobs::run(command).await,
         Command::Workers { json } => jobs::print_workers(json).await,

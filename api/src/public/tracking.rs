@@ -15,7 +15,7 @@ use waypost_core::clock::{Timestamp, delta};
 use waypost_core::tracking::token::DecodedToken;
 use waypost_core::tracking::{TrackedRecipient, TrackingHit, robot};
 
-use super::page::HtmlPage;
+use super::page::{HtmlPage, LinkPage, Pages};
 use crate::context::Context;
 use crate::middleware::auth::USER_AGENT_CHARS_MAX;
 use crate::middleware::rate_limits;
@@ -162,8 +162,8 @@ impl TrackingApi {
         match read {
             Some((location, read)) => Ok((read, location)),
             None => Err(match rate_limits::count_anonymous(request).await {
-                Ok(()) => invalid(),
-                Err(wait) => HtmlPage::too_many(wait),
+                Ok(()) => Pages::of(request).link(LinkPage::InvalidTracked),
+                Err(wait) => Pages::of(request).too_many(wait),
             }),
         }
     }
@@ -197,14 +197,6 @@ fn location(url: &str) -> Option<HeaderValue> {
     let is_visible = url.bytes().all(|byte| byte.is_ascii_graphic());
     let location = HeaderValue::from_str(url).ok();
     location.filter(|_| is_web && is_visible)
-}
-
-fn invalid() -> HtmlPage {
-    HtmlPage::notice(
-        StatusCode::BAD_REQUEST,
-        "This link is not valid",
-        "Part of it may be missing. Please copy the whole link from the message.",
-    )
 }
 
 fn with_headers(mut response: Response) -> Response {

@@ -4,16 +4,14 @@
 use std::sync::Arc;
 
 use poem::Request;
-use poem::http::StatusCode;
 use poem_openapi::OpenApi;
 use poem_openapi::param::Path;
-use serde::Serialize;
 use waypost_core::audit::Actor;
 use waypost_core::tracking::robot;
 use waypost_core::unsubscribe::follow::Subscription;
 use waypost_core::unsubscribe::token::{LinkContent, TokenRefusal};
 
-use super::page::HtmlPage;
+use super::page::{HtmlPage, LinkPage, Pages, SubscriptionContent, SubscriptionPage};
 use crate::context::Context;
 use crate::middleware::auth::origin;
 use crate::middleware::rate_limits;
@@ -21,25 +19,6 @@ use crate::v1::Section;
 
 pub(crate) struct UnsubscribeApi {
     pub(crate) context: Arc<Context>,
-}
-
-#[derive(Serialize)]
-struct UnsubscribePage {
-    sender: String,
-    group: Option<String>,
-    /// The target of the form, relative to the page: a proxy may serve the API under
-    /// another path.
-    action: Option<String>,
-}
-
-impl UnsubscribePage {
-    fn of(subscription: Subscription, action: Option<String>) -> Self {
-        Self {
-            sender: subscription.sender,
-            group: subscription.group,
-            action,
-        }
-    }
 }
 
 #[OpenApi(tag = "Section::UnsubscribeLinks")]
@@ -65,9 +44,8 @@ impl UnsubscribeApi {
         token: Path<String>,
     ) -> HtmlPage {
         if robot::is_not_page_visit(request.headers()) {
-            return self
-                .confirm(request, &token, "confirm_unsubscribe", &token)
-                .await;
+            let page = SubscriptionPage::ConfirmUnsubscribe;
+            return self.confirm(request, &token, page, &token).await;
         }
         self.unsubscribe(request, &token).await
     }
@@ -104,12 +82,10 @@ impl UnsubscribeApi {
         /// The token in the link.
         token: Path<String>,
     ) -> HtmlPage {
-        let page = HtmlPage::notice(
-            StatusCode::OK,
-            "This link is valid",
-            "Opening it unsubscribes you.",
-        );
-        self.check(request, &token, page).await
+        match self.read(request, &token).await {
+            Ok(_) => Pages::of(request).link(LinkPage::Valid),
+            Err(page) => page,
+        }
     }
 
     /// Show the page to undo an unsubscribe
@@ -126,7 +102,8 @@ impl UnsubscribeApi {
         /// The token in the link.
         token: Path<String>,
     ) -> HtmlPage {
-        self.confirm(request, &token, "confirm_undo", "undo").await
+        let page = SubscriptionPage::ConfirmUndo;
+        self.confirm(request, &token, page, "undo").await
     }
 
     /// Undo an unsubscribe
@@ -148,20 +125,21 @@ impl UnsubscribeApi {
             Err(page) => return page,
         };
         let origin = origin(request, Actor::Recipient);
+        let pages = Pages::of(request);
         let suppressions = &self.context.suppressions;
         match suppressions.undo_unsubscribe(&origin, &link).await {
-            Ok(Some(undone)) if undone.is_still_suppressed => {
-                HtmlPage::new("still_suppressed", &UnsubscribePage::of(undone.to, None))
-            }
             Ok(Some(undone)) => {
-                let action = format!("../{}", token.0);
-                HtmlPage::new(
-                    "resubscribed",
-                    &UnsubscribePage::of(undone.to, Some(action)),
-                )
+                let (page, action) = match undone.is_still_suppressed {
+                    true => (SubscriptionPage::StillSuppressed, None),
+                    false => {
+                        let action = format!("../{}", token.0);
+                        (SubscriptionPage::Resubscribed, Some(action))
+                    }
+                };
+                pages.subscription(page, &content(undone.to, &link, action))
             }
-            Ok(None) => invalid(),
-            Err(fault) => fault.into(),
+            Ok(None) => pages.link(LinkPage::Invalid),
+            Err(fault) => pages.fault(fault),
         }
     }
 }
@@ -173,72 +151,66 @@ impl UnsubscribeApi {
             Err(page) => return page,
         };
         let origin = origin(request, Actor::Recipient);
+        let pages = Pages::of(request);
         match self.context.suppressions.unsubscribe(&origin, &link).await {
             Ok(Some(done)) => {
                 let action = done.can_undo.then(|| format!("{token}/undo"));
-                HtmlPage::new("unsubscribed", &UnsubscribePage::of(done.from, action))
+                let content = content(done.from, &link, action);
+                pages.subscription(SubscriptionPage::Unsubscribed, &content)
             }
-            Ok(None) => invalid(),
-            Err(fault) => fault.into(),
+            Ok(None) => pages.link(LinkPage::Invalid),
+            Err(fault) => pages.fault(fault),
         }
     }
 
     /// Shows the page `page`, whose form posts to `action`, without a change.
-    async fn confirm(&self, request: &Request, token: &str, page: &str, action: &str) -> HtmlPage {
+    async fn confirm(
+        &self,
+        request: &Request,
+        token: &str,
+        page: SubscriptionPage,
+        action: &str,
+    ) -> HtmlPage {
         let link = match self.read(request, token).await {
             Ok(link) => link,
             Err(page) => return page,
         };
+        let pages = Pages::of(request);
         match self.context.suppressions.subscription(&link).await {
             Ok(Some(subscription)) => {
                 let action = Some(action.to_owned());
-                HtmlPage::new(page, &UnsubscribePage::of(subscription, action))
+                pages.subscription(page, &content(subscription, &link, action))
             }
-            Ok(None) => invalid(),
-            Err(fault) => fault.into(),
+            Ok(None) => pages.link(LinkPage::Invalid),
+            Err(fault) => pages.fault(fault),
         }
-    }
-
-    /// Shows the page `valid` if the link is valid, without a change.
-    async fn check(&self, request: &Request, token: &str, valid: HtmlPage) -> HtmlPage {
-        self.read(request, token)
-            .await
-            .map_or_else(|page| page, |_| valid)
     }
 
     /// Reads the token of a link. A token that is not valid counts as an anonymous
     /// request.
     async fn read(&self, request: &Request, token: &str) -> Result<LinkContent, HtmlPage> {
         let now = self.context.clock.now();
+        let pages = Pages::of(request);
         match self.context.unsubscribe_tokens.read(token, now) {
             Ok(link) => Ok(link),
             // An expired token is one that we signed, so it is not counted.
-            Err(refusal @ TokenRefusal::Expired) => Err(refused(refusal)),
-            Err(refusal @ TokenRefusal::Invalid) => {
-                Err(match rate_limits::count_anonymous(request).await {
-                    Ok(()) => refused(refusal),
-                    Err(wait) => HtmlPage::too_many(wait),
-                })
-            }
+            Err(TokenRefusal::Expired) => Err(pages.link(LinkPage::Expired)),
+            Err(TokenRefusal::Invalid) => Err(match rate_limits::count_anonymous(request).await {
+                Ok(()) => pages.link(LinkPage::Invalid),
+                Err(wait) => pages.too_many(wait),
+            }),
         }
     }
 }
 
-fn refused(refusal: TokenRefusal) -> HtmlPage {
-    match refusal {
-        TokenRefusal::Invalid => invalid(),
-        TokenRefusal::Expired => HtmlPage::notice(
-            StatusCode::GONE,
-            "This link has expired",
-            "Please use the link in a newer message, or contact the sender.",
-        ),
+fn content(
+    subscription: Subscription,
+    link: &LinkContent,
+    action: Option<String>,
+) -> SubscriptionContent {
+    SubscriptionContent {
+        subscription,
+        address: link.address.masked(),
+        action,
     }
-}
-
-fn invalid() -> HtmlPage {
-    HtmlPage::notice(
-        StatusCode::BAD_REQUEST,
-        "This link is not valid",
-        "Part of it may be missing. Please copy the whole link from the message, or contact the sender.",
-    )
 }

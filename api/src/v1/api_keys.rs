@@ -60,8 +60,8 @@ struct ApiKeyView {
     /// When the key was last used, to the minute.
     last_used_at: Nullable<Time>,
     created_at: Time,
-    /// The id of the API key that created this key, or `system` if the operator created
-    /// it.
+    /// The id of the user or of the API key that created this key, or `system` if the
+    /// operator created it.
     created_by: String,
     revoked_at: Nullable<Time>,
     /// When the secret that the last rotation replaced stops working, or stopped.
@@ -116,7 +116,7 @@ struct CreateApiKeyRequest {
     /// Whether everything that the key sends is a test, for which no provider is called. The
     /// default is false. A test key can create only test keys.
     is_test: Validated<Option<bool>>,
-    /// One or more permissions. The calling key must have each of them.
+    /// One or more permissions. The caller must have each of them.
     permissions: Validated<Permissions>,
     /// Up to 100 IP addresses and networks (CIDR) that the key can be used from. The
     /// default is anywhere.
@@ -131,7 +131,7 @@ struct CreateApiKeyRequest {
 struct UpdateApiKeyRequest {
     /// The name of the key.
     name: Validated<Settable<Name>>,
-    /// The permissions. A permission that the calling key lacks cannot be added.
+    /// The permissions. A permission that the caller lacks cannot be added.
     permissions: Validated<Settable<Permissions>>,
     /// The IP addresses and networks that the key can be used from; an empty list means
     /// anywhere.
@@ -297,7 +297,7 @@ impl ApiKeysApi {
             return Err(Failure::Invalid(expired));
         }
         let made = keys
-            .create(caller.key(), caller.origin(), draft, &idempotent)
+            .create(caller.grantor(), caller.origin(), draft, &idempotent)
             .await?;
         Ok(KeyCreated::Created(Json(Data {
             data: ApiKeyWithSecret::of(made.record, &made.secret),
@@ -362,7 +362,7 @@ impl ApiKeysApi {
         }
         let keys = &self.context.keys;
         let key = keys
-            .change(caller.key(), caller.origin(), id, wanted)
+            .change(caller.grantor(), caller.origin(), id, wanted)
             .await?;
         Ok(Json(Data { data: key.into() }))
     }
@@ -386,7 +386,7 @@ impl ApiKeysApi {
         let caller = caller.authorize()?;
         let id: ApiKeyId = id.0.of(KEY)?;
         let keys = &self.context.keys;
-        keys.revoke(caller.key(), caller.origin(), id).await?;
+        keys.revoke(caller.grantor(), caller.origin(), id).await?;
         Ok(Json(Success { success: true }))
     }
 
@@ -429,7 +429,7 @@ impl ApiKeysApi {
         let keys = &self.context.keys;
         let (key, secret) = keys
             .rotate(
-                caller.key(),
+                caller.grantor(),
                 caller.origin(),
                 Rotation { id, grace },
                 &idempotent,

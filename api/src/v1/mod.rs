@@ -1,27 +1,38 @@
-//! The operations that require an API key, one module per resource.
+//! The operations that require an API key or a session, or begin one; one module per resource.
 
 pub(crate) mod api_keys;
 pub(crate) mod audit_logs;
 pub(crate) mod erasures;
+pub(crate) mod installation;
+mod invitation_mail;
+pub(crate) mod invitations;
+pub(crate) mod members;
 pub(crate) mod message_attachments;
 pub(crate) mod message_changes;
 pub(crate) mod message_content;
+pub(crate) mod message_webhook_deliveries;
 pub(crate) mod messages;
 pub(crate) mod metrics;
+pub(crate) mod oidc;
+pub(crate) mod password_resets;
+pub(crate) mod provider_health;
 pub(crate) mod provider_management;
 pub(crate) mod provider_suppressions;
 pub(crate) mod providers;
 pub(crate) mod routing_rules;
 pub(crate) mod send;
 mod send_request;
+pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod suppression_export;
 pub(crate) mod suppressions;
+pub(crate) mod template_drafts;
 pub(crate) mod template_tests;
 pub(crate) mod template_uses;
 pub(crate) mod template_versions;
 pub(crate) mod templates;
 pub(crate) mod unsubscribe_groups;
+pub(crate) mod user;
 pub(crate) mod webhook_deliveries;
 pub(crate) mod webhook_endpoints;
 
@@ -47,6 +58,19 @@ pub(crate) enum Section {
     ApiKeys,
     /// The settings of the organization.
     Settings,
+    /// Sign in and out, and switch the organization.
+    Session,
+    /// The signed-in user: name, password and second factor.
+    User,
+    /// The users of the organization and their roles.
+    Members,
+    /// Links by which people become members of the organization.
+    Invitations,
+    /// Links by which users set a new password.
+    #[oai(rename = "Password resets")]
+    PasswordResets,
+    /// What belongs to the installation: tasks, workers, queues and dead jobs.
+    Operator,
     /// The record of all changes: who changed what, and when.
     #[oai(rename = "Audit log")]
     AuditLog,

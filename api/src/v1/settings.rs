@@ -9,11 +9,13 @@ use serde_json::Value;
 use waypost_core::config::RETENTION_DAYS_MAX;
 use waypost_core::db::OrFault;
 use waypost_core::issue::Issue;
+use waypost_core::organization::brand_color::BrandColor;
 use waypost_core::organization::settings::{
     OrganizationSettings, SOFT_BOUNCE_WINDOW_DAYS_MAX, SettingsChange,
 };
 use waypost_core::organization::{UnverifiedDomains, store};
 use waypost_core::suppression::feedback::SOFT_BOUNCES_MAX;
+use waypost_core::text::Name;
 
 use crate::context::Context;
 use crate::error::Failure;
@@ -33,6 +35,10 @@ pub(crate) struct SettingsApi {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct Settings {
+    /// The name of the organization. Recipients see it on the pages of unsubscribe links.
+    name: String,
+    /// The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour.
+    brand_color: Nullable<String>,
     /// What happens to a message whose sender domain is not verified on the provider
     /// account: `reject` (the send gets 422) or `accept` (the send gets 202 with
     /// `domainVerified: false`).
@@ -68,6 +74,8 @@ struct RateLimits {
 impl From<OrganizationSettings> for Settings {
     fn from(settings: OrganizationSettings) -> Self {
         Self {
+            name: settings.name,
+            brand_color: Nullable(settings.brand_color.map(|color| color.to_string())),
             unverified_domains: settings.unverified_domains.as_str().to_owned(),
             track_opens: settings.track_opens,
             track_clicks: settings.track_clicks,
@@ -86,6 +94,12 @@ impl From<OrganizationSettings> for Settings {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct UpdateSettingsRequest {
+    /// The name of the organization. Recipients see it on the pages of unsubscribe links.
+    name: Validated<Settable<Name>>,
+    /// The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour.
+    /// A button of this colour has an edge that is seen, and white or black text, whichever is
+    /// read.
+    brand_color: Validated<Clearable<BrandColor>>,
     /// What happens to a message whose sender domain is not verified: `reject` or
     /// `accept`.
     unverified_domains: Validated<Settable<UnverifiedDomains>>,
@@ -104,6 +118,21 @@ struct UpdateSettingsRequest {
     soft_bounce_limit: Validated<Settable<Whole<0, SOFT_BOUNCES_MAX>>>,
     /// The number of days within which soft bounces are counted together.
     soft_bounce_window_days: Validated<Settable<Whole<1, SOFT_BOUNCE_WINDOW_DAYS_MAX>>>,
+}
+
+impl Field for BrandColor {
+    fn schema() -> MetaSchemaRef {
+        fields::schema("string", |schema| {
+            schema.pattern = Some("^#[0-9a-fA-F]{6}$".to_owned());
+            schema.example = Some(Value::from("#1a73e8"));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let text = fields::string(value)?;
+        text.parse()
+            .or_else(|error: &str| problem(error.to_owned()))
+    }
 }
 
 type PerSecond = Clearable<Whole<1, 1_000_000>>;
@@ -220,6 +249,8 @@ impl SettingsApi {
         request: UpdateSettingsRequest,
         mut issues: Vec<Issue>,
     ) -> Result<SettingsChange, Vec<Issue>> {
+        let name = request.name.change("name", &mut issues);
+        let brand_color = request.brand_color.change("brandColor", &mut issues);
         let unverified = request
             .unverified_domains
             .change("unverifiedDomains", &mut issues);
@@ -245,6 +276,8 @@ impl SettingsApi {
             wanted
         };
         let change = SettingsChange {
+            name,
+            brand_color,
             unverified_domains: unverified,
             track_opens,
             track_clicks,

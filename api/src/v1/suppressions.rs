@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::content::Addresses;
 use crate::fields::message_filter::Recipient;
+use crate::fields::time::Moment;
 use crate::fields::{PageLimit, PageNumber, suppression_csv};
 use crate::middleware::auth::Requires;
 use crate::middleware::permission;
@@ -51,6 +52,10 @@ pub(crate) struct SuppressionView {
     /// The source of the suppression.
     source: String,
     created_at: Time,
+    /// The message that bounced, that was reported or whose unsubscribe link was used; null
+    /// if no message caused the suppression or it is not known. The message may have been
+    /// deleted since.
+    message_id: Nullable<Uuid>,
 }
 
 impl From<Suppression> for SuppressionView {
@@ -62,6 +67,7 @@ impl From<Suppression> for SuppressionView {
             unsubscribe_group_id: Nullable(suppression.unsubscribe_group_id.map(|id| id.0)),
             source: suppression.source.to_string(),
             created_at: Time(suppression.created_at),
+            message_id: Nullable(suppression.message_id.map(|id| id.0)),
         }
     }
 }
@@ -200,6 +206,8 @@ impl SuppressionsApi {
         /// Only suppressions of this unsubscribe group.
         #[oai(name = "groupId")]
         group_id: Query<Validated<Option<UnsubscribeGroupId>>>,
+        /// Only suppressions created at or after this time.
+        since: Query<Validated<Option<Moment>>>,
     ) -> Result<Json<Paged<SuppressionView>>, Failure> {
         let caller = caller.authorize()?;
         let mut issues = Vec::new();
@@ -207,8 +215,9 @@ impl SuppressionsApi {
         let email = email.0.take("email", &mut issues);
         let source = source.0.take("source", &mut issues);
         let group_id = group_id.0.take("groupId", &mut issues);
-        let (Some(page), Some(email), Some(source), Some(group_id)) =
-            (page, email, source, group_id)
+        let since = since.0.take("since", &mut issues);
+        let (Some(page), Some(email), Some(source), Some(group_id), Some(since)) =
+            (page, email, source, group_id, since)
         else {
             return Err(Failure::Invalid(issues));
         };
@@ -216,6 +225,7 @@ impl SuppressionsApi {
             email_hash: email.map(|Recipient(hash)| hash),
             source,
             unsubscribe_group_id: group_id,
+            since: since.map(|Moment(at)| at),
         };
         let mut connection = self
             .context

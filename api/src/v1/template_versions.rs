@@ -16,6 +16,7 @@ use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{OrganizationId, TemplateId, TemplateVersionId};
 use waypost_core::issue::Issue;
 use waypost_core::template::current::VersionChoice;
+use waypost_core::template::render::Rendered;
 use waypost_core::template::{
     CurrentVersion, PartRef, Template, TemplateVersion, TextSource, VersionContent, VersionSummary,
     composition, store,
@@ -212,36 +213,36 @@ struct TemplateVersionList {
 /// has sources and a language alone.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
-struct CreateTemplateVersionRequest {
+pub(super) struct CreateTemplateVersionRequest {
     /// The language of the version, as a language tag such as `de`, `de-AT` or `zh-Hant-TW`.
     /// Without one, it is of the default language.
-    locale: Validated<Option<Locale>>,
+    pub(super) locale: Validated<Option<Locale>>,
     /// The subject of messages that bring none, a Handlebars template.
-    subject: Validated<Option<Subject>>,
+    pub(super) subject: Validated<Option<Subject>>,
     /// What mail programs show beside the subject, a Handlebars template on one line. It is
     /// put at the beginning of the HTML, hidden.
-    preheader: Validated<Option<PreheaderText>>,
+    pub(super) preheader: Validated<Option<PreheaderText>>,
     /// The sender of messages that bring none.
-    from: Validated<Option<Mailbox>>,
+    pub(super) from: Validated<Option<Mailbox>>,
     /// One address for replies or an array of up to 10, for messages that bring none.
-    reply_to: Validated<Option<Mailboxes<REPLY_TO_MAX>>>,
+    pub(super) reply_to: Validated<Option<Mailboxes<REPLY_TO_MAX>>>,
     /// The layout around the content. One of MJML takes MJML, one of HTML takes HTML.
-    layout_id: Validated<Option<Id>>,
+    pub(super) layout_id: Validated<Option<Id>>,
     /// The HTML source. It may be empty if `mjmlSource` is given.
-    html_content: Validated<SourceText>,
+    pub(super) html_content: Validated<SourceText>,
     /// The MJML source. It is compiled now, and the result replaces `htmlContent`.
-    mjml_source: Validated<Option<SourceText>>,
+    pub(super) mjml_source: Validated<Option<SourceText>>,
     /// The plain-text source. Without it, the text is made from the HTML; if it is empty,
     /// there is no text.
-    text_content: Validated<Option<SourceText>>,
+    pub(super) text_content: Validated<Option<SourceText>>,
     /// A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every send must
     /// match. References outside the schema are not allowed.
-    variables_schema: Validated<Option<JsonObject<VERSION_BYTES_MAX>>>,
+    pub(super) variables_schema: Validated<Option<JsonObject<VERSION_BYTES_MAX>>>,
 }
 
 impl CreateTemplateVersionRequest {
     /// The content, or all mistakes in the request.
-    fn check(self, mut issues: Vec<Issue>) -> Result<VersionContent, Vec<Issue>> {
+    pub(super) fn check(self, mut issues: Vec<Issue>) -> Result<VersionContent, Vec<Issue>> {
         let locale = self.locale.take("locale", &mut issues);
         let subject = self.subject.take("subject", &mut issues);
         let preheader = self.preheader.take("preheader", &mut issues);
@@ -323,12 +324,22 @@ pub(super) fn version_choice(
 /// A rendered template version.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
-struct TemplatePreview {
+pub(super) struct TemplatePreview {
     /// The rendered subject; absent if the version has none.
     subject: Option<String>,
     html: String,
     /// The rendered text; empty if the version has no text.
     text: String,
+}
+
+impl TemplatePreview {
+    pub(super) fn new((subject, rendered): (Option<String>, Rendered)) -> Self {
+        Self {
+            subject,
+            html: rendered.html,
+            text: rendered.text.unwrap_or_default(),
+        }
+    }
 }
 
 /// The result of a rollback.
@@ -481,14 +492,10 @@ impl TemplateVersionsApi {
         };
         let variables = variables.unwrap_or_default().0;
         let templates = &self.context.templates;
-        let (subject, rendered) = templates
+        let rendered = templates
             .preview(caller.organization_id(), id, &choice, variables)
             .await?;
-        Ok(Json(TemplatePreview {
-            subject,
-            html: rendered.html,
-            text: rendered.text.unwrap_or_default(),
-        }))
+        Ok(Json(TemplatePreview::new(rendered)))
     }
 
     /// Roll back to a template version

@@ -9,16 +9,21 @@ use uuid::Uuid;
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::UnsubscribeGroupId;
+use waypost_core::organization;
 use waypost_core::text::{Description, Name};
+use waypost_core::unsubscribe::follow::Subscription;
 use waypost_core::unsubscribe::{GroupChange, NewGroup, UnsubscribeGroup, store};
 
 use crate::context::Context;
 use crate::error::Failure;
 use crate::middleware::auth::{Caller, Requires};
 use crate::middleware::permission;
+use crate::public::language::Language;
+use crate::public::page::{Pages, SubscriptionContent, SubscriptionPage};
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created};
 use crate::request::path_id::PathId;
+use crate::request::query::Query;
 use crate::response::{Data, Nullable, Success, Time};
 use crate::v1::Section;
 use crate::validate::{Clearable, Settable, Validated};
@@ -51,6 +56,13 @@ impl From<UnsubscribeGroup> for UnsubscribeGroupView {
             created_at: Time(group.created_at),
         }
     }
+}
+
+/// A page as a recipient sees it.
+#[derive(Debug, Object)]
+struct PagePreview {
+    /// The whole page. Show it in a frame without rights (`<iframe sandbox>`).
+    html: String,
 }
 
 /// An unsubscribe group to create.
@@ -86,6 +98,8 @@ enum GroupCreated {
 }
 
 const GROUP: &str = "unsubscribe group";
+/// The address in a preview, masked as a recipient's.
+const SAMPLE_ADDRESS: &str = "a•••@example.com";
 
 #[OpenApi(tag = "Section::UnsubscribeGroups")]
 impl UnsubscribeGroupsApi {
@@ -165,6 +179,27 @@ impl UnsubscribeGroupsApi {
         })))
     }
 
+    /// Get an unsubscribe group
+    ///
+    /// Requires the permission `SETTINGS_WRITE`.
+    #[oai(
+        path = "/v1/unsubscribe-groups/:id",
+        method = "get",
+        operation_id = "get_unsubscribe_group"
+    )]
+    async fn get_unsubscribe_group(
+        &self,
+        caller: Requires<permission::SettingsWrite>,
+
+        /// The id of the unsubscribe group.
+        id: Path<PathId>,
+    ) -> Result<Json<Data<UnsubscribeGroupView>>, Failure> {
+        let caller = caller.authorize()?;
+        let id: UnsubscribeGroupId = id.0.of(GROUP)?;
+        let group = self.find(&caller, id).await?;
+        Ok(Json(Data { data: group.into() }))
+    }
+
     /// Change an unsubscribe group
     ///
     /// Requires the permission `SETTINGS_WRITE`.
@@ -183,7 +218,8 @@ impl UnsubscribeGroupsApi {
     ) -> Result<Json<Data<UnsubscribeGroupView>>, Failure> {
         let caller = caller.authorize()?;
         let id: UnsubscribeGroupId = id.0.of(GROUP)?;
-        self.require_group(&caller, id).await?;
+        // Before the body is parsed: the group may not exist.
+        self.find(&caller, id).await?;
         let mut issues = Vec::new();
         let request = body.take(&mut issues)?;
         let name = request.name.change("name", &mut issues);
@@ -202,6 +238,55 @@ impl UnsubscribeGroupsApi {
             .change(caller.organization_id(), caller.origin(), id, wanted)
             .await?;
         Ok(Json(Data { data: group.into() }))
+    }
+
+    /// Preview the page of an unsubscribe link
+    ///
+    /// Requires the permission `SETTINGS_WRITE`. The page that a recipient sees after
+    /// unsubscribing from the group, with the organization's name and colour and a made-up
+    /// sender and address. Nothing is changed.
+    #[oai(
+        path = "/v1/unsubscribe-groups/:id/page-preview",
+        method = "get",
+        operation_id = "preview_unsubscribe_page"
+    )]
+    async fn preview_unsubscribe_page(
+        &self,
+        caller: Requires<permission::SettingsWrite>,
+
+        /// The id of the unsubscribe group.
+        id: Path<PathId>,
+        /// The language of the page. The default is `en`. Recipients get the one that their
+        /// browser asks for.
+        language: Query<Validated<Option<Language>>>,
+    ) -> Result<Json<Data<PagePreview>>, Failure> {
+        let caller = caller.authorize()?;
+        let id: UnsubscribeGroupId = id.0.of(GROUP)?;
+        let mut issues = Vec::new();
+        let language = language.0.take("language", &mut issues);
+        let language = language.ok_or(Failure::Invalid(issues))?;
+        let group = self.find(&caller, id).await?;
+        let mut connection = self.context.pool.acquire().await.or_fault("show a page")?;
+        let settings =
+            organization::store::find_settings(&mut connection, caller.organization_id())
+                .await?
+                .ok_or(Failure::NotFound(GROUP))?;
+        let content = SubscriptionContent {
+            subscription: Subscription {
+                sender: format!("{} <news@example.com>", settings.name),
+                organization: settings.name,
+                brand_color: settings.brand_color,
+                group: Some(group.name),
+            },
+            address: SAMPLE_ADDRESS.to_owned(),
+            action: Some("#".to_owned()),
+        };
+        let pages = Pages::in_language(language.unwrap_or(Language::English));
+        let page = pages.subscription(SubscriptionPage::Unsubscribed, &content);
+        let html = page.into_html();
+        Ok(Json(Data {
+            data: PagePreview { html },
+        }))
     }
 
     /// Remove an unsubscribe group
@@ -231,15 +316,18 @@ impl UnsubscribeGroupsApi {
 }
 
 impl UnsubscribeGroupsApi {
-    /// Requires that the group exists, before the handler parses the body.
-    async fn require_group(&self, caller: &Caller, id: UnsubscribeGroupId) -> Result<(), Failure> {
+    async fn find(
+        &self,
+        caller: &Caller,
+        id: UnsubscribeGroupId,
+    ) -> Result<UnsubscribeGroup, Failure> {
         let mut connection = self
             .context
             .pool
             .acquire()
             .await
             .or_fault("find an unsubscribe group")?;
-        let found = store::exists(&mut connection, caller.organization_id(), id).await?;
-        found.then_some(()).ok_or(Failure::NotFound(GROUP))
+        let found = store::find(&mut connection, caller.organization_id(), id).await?;
+        found.ok_or(Failure::NotFound(GROUP))
     }
 }

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
+use poem_openapi::types::Any;
 use poem_openapi::{Object, OpenApi};
+use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::address::AddressHash;
 use waypost_core::clock::delta;
+use waypost_core::fault::Fault;
 use waypost_core::ids::{WebhookDeliveryId, WebhookEndpointId};
 use waypost_core::issue::Issue;
-use waypost_core::webhook::deliveries::{Attempt, Delivery};
+use waypost_core::webhook::deliveries::{Attempt, Delivery, DeliveryFilter};
+use waypost_core::webhook::event_type::WebhookEventType;
 use waypost_core::webhook::replay::{PERIOD_MAX, ReplayPeriod, Replayed};
 use waypost_core::webhook::status::DeliveryStatus;
 
@@ -18,7 +22,7 @@ use super::webhook_endpoints::ENDPOINT;
 use crate::context::Context;
 use crate::error::{DELIVERY, Failure};
 use crate::fields::time::{End, Moment};
-use crate::fields::{PageLimit, PageNumber};
+use crate::fields::{Id, PageLimit, PageNumber};
 use crate::middleware::auth::Requires;
 use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
@@ -36,7 +40,7 @@ pub(crate) struct WebhookDeliveriesApi {
 /// The delivery of one event to one endpoint.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
-struct WebhookDelivery {
+pub(super) struct WebhookDelivery {
     /// The id of the delivery. The endpoint gets it as the header `webhook-id`.
     id: Uuid,
     webhook_endpoint_id: Uuid,
@@ -59,6 +63,18 @@ struct WebhookDelivery {
     ended_at: Nullable<Time>,
     /// The newest 20 attempts, oldest first.
     attempts: Vec<WebhookAttempt>,
+}
+
+/// A delivery with the body of its calls.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct WebhookDeliveryDetail {
+    #[oai(flatten)]
+    delivery: WebhookDelivery,
+    /// The body that is posted, as a call builds it now; null if the message or the
+    /// recipient's address is no longer stored. The earlier calls posted the same, except for
+    /// what was learned since: `providerType` before the message was sent.
+    payload: Nullable<Any<Value>>,
 }
 
 /// One call to an endpoint.
@@ -166,22 +182,79 @@ impl WebhookDeliveriesApi {
         cursor: CursorQuery,
         /// Only deliveries with this status.
         status: Query<Validated<Option<DeliveryStatus>>>,
+        /// Only deliveries of the events of this message.
+        #[oai(name = "messageId")]
+        message_id: Query<Validated<Option<Id>>>,
+        /// Only deliveries of events of this type.
+        #[oai(name = "eventType")]
+        event_type: Query<Validated<Option<WebhookEventType>>>,
+        /// Only deliveries created at or after this time.
+        from: Query<Validated<Option<Moment>>>,
+        /// Only deliveries created before this time. A date without a time includes that whole
+        /// day.
+        to: Query<Validated<Option<End>>>,
     ) -> Result<Json<Paged<WebhookDelivery>>, Failure> {
         let caller = caller.authorize()?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let mut issues = Vec::new();
         let page = cursor.read_page(page.0, limit.0, &mut issues);
-        let status = status.0.take("status", &mut issues);
-        let (Some(page), Some(status)) = (page, status) else {
-            return Err(Failure::Invalid(issues));
+        let message_id = message_id.0.take("messageId", &mut issues).flatten();
+        let filter = DeliveryFilter {
+            status: status.0.take("status", &mut issues).flatten(),
+            message_id: message_id.map(|Id(id)| id.into()),
+            event_type: event_type.0.take("eventType", &mut issues).flatten(),
+            created_from: from.0.take("from", &mut issues).flatten().map(|at| at.0),
+            created_to: to.0.take("to", &mut issues).flatten().map(|at| at.0),
+        };
+        let page = match page {
+            Some(page) if issues.is_empty() => page,
+            _ => return Err(Failure::Invalid(issues)),
         };
         let endpoints = &self.context.webhook_endpoints;
         let found = endpoints
-            .list_deliveries(caller.organization_id(), id, status, page)
+            .list_deliveries(caller.organization_id(), id, &filter, page)
             .await?;
         Ok(Json(Paged {
             data: found.rows.into_iter().map(WebhookDelivery::from).collect(),
             pagination: cursor.pagination(page, found.total, found.next),
+        }))
+    }
+
+    /// Get a webhook delivery
+    ///
+    /// Requires the permission `SETTINGS_WRITE`. The delivery has its attempts and the body
+    /// that is posted.
+    #[oai(
+        path = "/v1/webhook-endpoints/:id/deliveries/:deliveryId",
+        method = "get",
+        operation_id = "get_webhook_delivery"
+    )]
+    async fn get_webhook_delivery(
+        &self,
+        caller: Requires<permission::SettingsWrite>,
+
+        /// The id of the webhook endpoint.
+        id: Path<PathId>,
+        /// The id of the webhook delivery.
+        #[oai(name = "deliveryId")]
+        delivery_id: Path<PathId>,
+    ) -> Result<Json<Data<WebhookDeliveryDetail>>, Failure> {
+        let caller = caller.authorize()?;
+        let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
+        let delivery_id: WebhookDeliveryId = delivery_id.0.of(DELIVERY)?;
+        let endpoints = &self.context.webhook_endpoints;
+        let (delivery, body) = endpoints
+            .find_delivery(caller.organization_id(), id, delivery_id)
+            .await?;
+        let payload = body.map(|body| serde_json::from_slice(&body));
+        let payload = payload.transpose().map_err(|error| {
+            Failure::Fault(Fault::internal("read the body of a webhook call", error))
+        })?;
+        Ok(Json(Data {
+            data: WebhookDeliveryDetail {
+                delivery: delivery.into(),
+                payload: Nullable(payload.map(Any)),
+            },
         }))
     }
 

@@ -183,6 +183,15 @@ impl AccountStates {
             .collect()
     }
 
+    /// The rates of recently used accounts that are throttled, in calls per second.
+    pub(super) fn throttled_rates(&self) -> Vec<(ProviderAccountId, f64)> {
+        let recent = self.accounts.iter();
+        let recent = recent.filter(|(_, state)| state.last_used.elapsed() < RECENT_USE);
+        recent
+            .filter_map(|(account, state)| Some((*account, state.throttle.rate()?)))
+            .collect()
+    }
+
     /// The reports since the last call.
     pub(super) fn take_reports(&mut self) -> Vec<(ProviderAccountId, FailureReport)> {
         let states = self.accounts.iter_mut();

@@ -27,6 +27,7 @@
 
 mod account_states;
 mod circuit_breaker;
+pub mod circuits;
 mod failures;
 mod local;
 mod rate;

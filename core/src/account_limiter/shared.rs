@@ -4,12 +4,14 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta};
 use redis::{Cmd, Pipeline, Script};
 
 use super::AccountLimits;
 use super::circuit_breaker::{BreakerState, SLOT, SampleCounts, WINDOW};
 use super::rate::AccountRate;
 use crate::batcher::{Batcher, BatcherSettings, Cooldown};
+use crate::clock::Timestamp;
 use crate::ids::ProviderAccountId;
 use crate::redis::Redis;
 use crate::redis::fail_fast::{FailFastConnection, FailFastSettings};
@@ -95,12 +97,24 @@ pub(super) struct HeldSlot {
     pub(super) name: String,
 }
 
+/// How long a rate counts that a worker told.
+const RATE_AGE_MAX: TimeDelta = TimeDelta::seconds(5);
+/// How long Redis keeps the rates of an account of which no worker tells any.
+const RATES_TTL_MS: u32 = 60_000;
+
 /// A state to share, and how long Redis keeps it.
 pub(super) type Changed = (ProviderAccountId, BreakerState, Duration);
 
-/// The shared state in Redis. Every method returns `None` while Redis is unreachable.
-pub(super) struct RedisSlots {
+/// The states of accounts in Redis. Every method returns `None` while Redis is unreachable.
+/// Cheap to clone.
+#[derive(Clone)]
+pub(super) struct SharedStates {
     connection: Arc<FailFastConnection>,
+}
+
+/// The states and the slots in Redis. Every method returns `None` while Redis is unreachable.
+pub(super) struct RedisSlots {
+    states: SharedStates,
     batcher: Batcher<SlotRequest, Option<SlotReply>>,
 }
 
@@ -110,15 +124,78 @@ struct SlotRequest {
     name: String,
 }
 
-impl RedisSlots {
-    /// Starts the connection and the batcher. They end when this is dropped.
-    pub(super) fn start(redis: Redis, call_timeout: Duration) -> Self {
+impl SharedStates {
+    /// Starts the connection, which is for `subject`. It ends when the last clone is dropped.
+    pub(super) fn start(redis: Redis, subject: &'static str) -> Self {
         let settings = FailFastSettings {
-            subject: "limits of provider accounts",
+            subject,
             scripts: SCRIPTS,
         };
         let connection = FailFastConnection::start(redis, settings);
-        let shared_connection = Arc::clone(&connection);
+        Self { connection }
+    }
+
+    /// The state of each account, and whether workers count its calls because some failed.
+    pub(super) async fn read(
+        &self,
+        accounts: &[ProviderAccountId],
+    ) -> Option<Vec<(Option<BreakerState>, bool)>> {
+        let commands = accounts.iter().flat_map(|account| {
+            let mut breaker = redis::cmd("GET");
+            breaker.arg(self.keys(*account, &["breaker"]));
+            let mut counts = redis::cmd("EXISTS");
+            counts.arg(self.keys(*account, &["counts"]));
+            [breaker, counts]
+        });
+        let replies: Vec<Option<String>> = self.run(commands).await?;
+        let pairs = replies.chunks(2).map(|pair| {
+            let breaker = pair.first().and_then(Option::as_deref);
+            let is_counted = pair.get(1).and_then(Option::as_deref) == Some("1");
+            (breaker.and_then(BreakerState::parse), is_counted)
+        });
+        Some(pairs.collect())
+    }
+
+    /// The calls per second to which each account is throttled, over all workers.
+    pub(super) async fn read_rates(
+        &self,
+        accounts: &[ProviderAccountId],
+        now: Timestamp,
+    ) -> Option<Vec<Option<f64>>> {
+        let commands = accounts.iter().map(|account| {
+            let mut command = redis::cmd("HVALS");
+            command.arg(self.keys(*account, &["throttled"]));
+            command
+        });
+        let replies: Vec<Vec<String>> = self.run(commands).await?;
+        let rates = replies.into_iter().map(|shared| {
+            let current = shared.iter().filter_map(|text| read_rate(text, now));
+            current.reduce(|sum, rate| sum + rate)
+        });
+        Some(rates.collect())
+    }
+
+    async fn run<T: redis::FromRedisValue>(
+        &self,
+        commands: impl IntoIterator<Item = Cmd>,
+    ) -> Option<Vec<T>> {
+        let mut pipeline = Pipeline::new();
+        for command in commands {
+            pipeline.add_command(command);
+        }
+        self.connection.run(&pipeline).await
+    }
+
+    fn keys(&self, account: ProviderAccountId, names: &[&str]) -> Vec<String> {
+        keys(&self.connection.redis, account, names)
+    }
+}
+
+impl RedisSlots {
+    /// Starts the connection and the batcher. They end when this is dropped.
+    pub(super) fn start(redis: Redis, call_timeout: Duration) -> Self {
+        let states = SharedStates::start(redis, "limits of provider accounts");
+        let shared_connection = Arc::clone(&states.connection);
         // A killed worker releases nothing: its slots expire after the longest call.
         let slot_ttl = call_timeout + Duration::from_secs(5);
         let batcher = Batcher::start(
@@ -134,14 +211,11 @@ impl RedisSlots {
                 }
             },
         );
-        Self {
-            connection,
-            batcher,
-        }
+        Self { states, batcher }
     }
 
     pub(super) fn is_away(&self) -> bool {
-        self.connection.is_away()
+        self.states.connection.is_away()
     }
 
     /// Takes a slot and a call per second under the account's limits.
@@ -166,47 +240,53 @@ impl RedisSlots {
     pub(super) async fn write(&self, changes: &[Changed]) -> Option<()> {
         let commands = changes.iter().flat_map(|(account, breaker, ttl)| {
             let mut change = redis::cmd("SET");
-            change.arg(self.keys(*account, &["breaker"]));
+            change.arg(self.states.keys(*account, &["breaker"]));
             let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
             change.arg(breaker.to_text()).arg("PX").arg(ttl);
             // Earlier calls say nothing about the new state.
             let mut reset = redis::cmd("DEL");
-            reset.arg(self.keys(*account, &["counts"]));
+            reset.arg(self.states.keys(*account, &["counts"]));
             [change, reset]
         });
-        self.run::<redis::Value>(commands).await.map(|_| ())
+        self.states.run::<redis::Value>(commands).await.map(|_| ())
+    }
+
+    /// Tells the rates of this worker's calls to throttled accounts, in calls per second.
+    pub(super) async fn write_rates(
+        &self,
+        worker: &str,
+        rates: &[(ProviderAccountId, f64)],
+        now: Timestamp,
+    ) -> Option<()> {
+        let commands = rates.iter().flat_map(|(account, rate)| {
+            let keys = self.states.keys(*account, &["throttled"]);
+            let mut rate_set = redis::cmd("HSET");
+            rate_set.arg(&keys).arg(worker);
+            rate_set.arg(format!("{rate} {}", now.timestamp_micros()));
+            let mut ttl = redis::cmd("PEXPIRE");
+            ttl.arg(&keys).arg(RATES_TTL_MS);
+            [rate_set, ttl]
+        });
+        self.states.run::<i64>(commands).await.map(|_| ())
     }
 
     /// Releases slots.
     pub(super) async fn release(&self, held: &[HeldSlot]) -> Option<()> {
         let commands = held.iter().map(|slot| {
             let mut command = redis::cmd("ZREM");
-            let keys = self.keys(slot.account, &["calls"]);
+            let keys = self.states.keys(slot.account, &["calls"]);
             command.arg(keys).arg(&slot.name);
             command
         });
-        self.run::<i64>(commands).await.map(|_| ())
+        self.states.run::<i64>(commands).await.map(|_| ())
     }
 
-    /// The state of each account, and whether workers count its calls because some failed.
+    /// [`SharedStates::read`].
     pub(super) async fn read(
         &self,
         accounts: &[ProviderAccountId],
     ) -> Option<Vec<(Option<BreakerState>, bool)>> {
-        let commands = accounts.iter().flat_map(|account| {
-            let mut breaker = redis::cmd("GET");
-            breaker.arg(self.keys(*account, &["breaker"]));
-            let mut counts = redis::cmd("EXISTS");
-            counts.arg(self.keys(*account, &["counts"]));
-            [breaker, counts]
-        });
-        let replies: Vec<Option<String>> = self.run(commands).await?;
-        let pairs = replies.chunks(2).map(|pair| {
-            let breaker = pair.first().and_then(Option::as_deref);
-            let is_counted = pair.get(1).and_then(Option::as_deref) == Some("1");
-            (breaker.and_then(BreakerState::parse), is_counted)
-        });
-        Some(pairs.collect())
+        self.states.read(accounts).await
     }
 
     /// Adds samples to the counts of all workers; returns the totals.
@@ -215,33 +295,18 @@ impl RedisSlots {
         counts: &[(ProviderAccountId, SampleCounts)],
     ) -> Option<Vec<SampleCounts>> {
         let commands = counts.iter().map(|(account, counts)| {
-            let mut command = evaluate(&COUNT, &self.keys(*account, &["counts"]));
+            let mut command = evaluate(&COUNT, &self.states.keys(*account, &["counts"]));
             command.arg(counts.failures).arg(counts.successes);
             command.arg(SLOT.as_secs());
             command.arg(WINDOW.as_secs() / SLOT.as_secs());
             command
         });
-        let sums: Vec<(u32, u32)> = self.run(commands).await?;
+        let sums: Vec<(u32, u32)> = self.states.run(commands).await?;
         let sums = sums.into_iter().map(|(failures, successes)| SampleCounts {
             failures,
             successes,
         });
         Some(sums.collect())
-    }
-
-    async fn run<T: redis::FromRedisValue>(
-        &self,
-        commands: impl IntoIterator<Item = Cmd>,
-    ) -> Option<Vec<T>> {
-        let mut pipeline = Pipeline::new();
-        for command in commands {
-            pipeline.add_command(command);
-        }
-        self.connection.run(&pipeline).await
-    }
-
-    fn keys(&self, account: ProviderAccountId, names: &[&str]) -> Vec<String> {
-        keys(&self.connection.redis, account, names)
     }
 }
 
@@ -273,6 +338,14 @@ async fn take(
         _ => SlotReply::Full,
     });
     Some(replies.collect())
+}
+
+/// Reads a rate of [`RedisSlots::write_rates`]; `None` if it is old.
+fn read_rate(text: &str, now: Timestamp) -> Option<f64> {
+    let (rate, at) = text.split_once(' ')?;
+    let at = DateTime::from_timestamp_micros(at.parse().ok()?)?;
+    let rate = rate.parse().ok()?;
+    (now - at <= RATE_AGE_MAX).then_some(rate)
 }
 
 fn keys(redis: &Redis, account: ProviderAccountId, names: &[&str]) -> Vec<String> {

@@ -71,6 +71,9 @@ async fn sync(inner: &LimiterInner, is_tick: bool) {
         return;
     }
     let is_written = !has_changes || write_changes(inner).await.is_some();
+    if is_tick && is_written {
+        share_rates(inner).await;
+    }
     let is_released = is_written && release(inner, &held).await.is_some();
     if !is_released {
         inner.to_release().extend(held);
@@ -102,6 +105,16 @@ async fn write_changes(inner: &LimiterInner) -> Option<()> {
         states.mark_written(account, written);
     }
     Some(())
+}
+
+/// Tells whoever shows the accounts how fast this process calls those that are throttled. The
+/// next tick repeats what is lost.
+async fn share_rates(inner: &LimiterInner) {
+    let rates = inner.states().throttled_rates();
+    if !rates.is_empty() {
+        let now = inner.clock.now();
+        let _repeated = inner.shared.write_rates(&inner.name, &rates, now).await;
+    }
 }
 
 async fn read(inner: &LimiterInner, is_tick: bool) -> Option<()> {

@@ -123,6 +123,11 @@ impl Throttle {
         }
     }
 
+    /// The limit, in calls per second.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.limit.as_ref().map(|limit| limit.rate)
+    }
+
     /// Whether there is no limit.
     pub(super) fn is_free(&self) -> bool {
         self.limit.is_none()

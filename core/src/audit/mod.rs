@@ -9,7 +9,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
-use crate::ids::ApiKeyId;
+use crate::ids::{ApiKeyId, UserId};
 
 /// The originator of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,12 @@ pub enum Actor {
         /// The name of the key at the time.
         name: String,
     },
+    /// A person with a session.
+    User {
+        id: UserId,
+        /// The name of the user at the time.
+        name: String,
+    },
     /// The recipient of a message, through a signed link.
     Recipient,
     /// Waypost itself.
@@ -27,11 +33,22 @@ pub enum Actor {
 }
 
 impl Actor {
+    /// The id and the name of an actor that has them.
+    #[must_use]
+    pub fn identity(&self) -> Option<(Uuid, &str)> {
+        match self {
+            Self::ApiKey { id, name } => Some((id.0, name)),
+            Self::User { id, name } => Some((id.0, name)),
+            Self::Recipient | Self::System => None,
+        }
+    }
+
     /// The name in the API and in the database.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::ApiKey { .. } => "api_key",
+            Self::User { .. } => "user",
             Self::Recipient => "recipient",
             Self::System => "system",
         }

@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
-use super::{Actor, AuditChange, AuditEntry, Origin};
+use super::{AuditChange, AuditEntry, Origin};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
@@ -19,10 +19,7 @@ pub async fn insert(
     ids: &Ids,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let (actor_id, actor_name) = match &origin.actor {
-        Actor::ApiKey { id, name } => (Some(id.0), Some(name.as_str())),
-        Actor::Recipient | Actor::System => (None, None),
-    };
+    let (actor_id, actor_name) = origin.actor.identity().unzip();
     query!(
         "INSERT INTO audit_logs
              (id, organization_id, action, occurred_at, actor_type, actor_id, actor_name,
@@ -58,10 +55,7 @@ pub async fn insert_all(
     ids: &Ids,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let (actor_id, actor_name) = match &origin.actor {
-        Actor::ApiKey { id, name } => (Some(id.0), Some(name.as_str())),
-        Actor::Recipient | Actor::System => (None, None),
-    };
+    let (actor_id, actor_name) = origin.actor.identity().unzip();
     let column =
         |pick: fn(&AuditChange) -> &'static str| changes.iter().map(pick).collect::<Vec<_>>();
     let entry_ids: Vec<Uuid> = changes.iter().map(|_| ids.next_at(now)).collect();
@@ -104,10 +98,9 @@ pub async fn insert_mixed(
     ids: &Ids,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let actors = entries.iter().map(|(_, origin, _)| match &origin.actor {
-        Actor::ApiKey { id, name } => (Some(id.0), Some(name.as_str())),
-        Actor::Recipient | Actor::System => (None, None),
-    });
+    let actors = entries
+        .iter()
+        .map(|(_, origin, _)| origin.actor.identity().unzip());
     let (actor_ids, actor_names): (Vec<Option<Uuid>>, Vec<Option<&str>>) = actors.unzip();
     let origins = || entries.iter().map(|(_, origin, _)| *origin);
     let changes = || entries.iter().map(|(_, _, change)| change);

@@ -1,7 +1,7 @@
 //! Creating, changing, rotating and revoking API keys.
 //!
-//! A caller cannot give a key a permission that its own key lacks. It cannot change, rotate
-//! or revoke a key that has a permission that its own key lacks: otherwise it could remove
+//! A caller cannot give a key a permission that it lacks itself. It cannot change, rotate
+//! or revoke a key that has a permission that it lacks: otherwise it could remove
 //! the networks or the expiry that protect a more powerful key. For the same reason a test
 //! key creates and changes only test keys.
 
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use serde_json::json;
+use uuid::Uuid;
 
 use super::{
     ApiKey, KeyDraft, MintedKey, Permission, Permissions, beginning, generate_key, mint, store,
@@ -34,7 +35,7 @@ pub const GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Debug)]
 pub enum KeyRefusal {
     NotFound,
-    /// The caller's key lacks this permission, which the other key has or would have.
+    /// The caller lacks this permission, which the key has or would have.
     Lacks(Permission),
     /// The key is revoked or expired.
     Ended,
@@ -79,6 +80,17 @@ impl KeyChange {
     }
 }
 
+/// Who creates and changes keys: an API key or a user.
+#[derive(Debug, Clone, Copy)]
+pub struct Grantor<'a> {
+    pub organization_id: OrganizationId,
+    /// The id of the API key or of the user.
+    pub id: Uuid,
+    pub permissions: &'a Permissions,
+    /// Whether everything that the caller sends is a test.
+    pub is_test: bool,
+}
+
 /// The parameters of a rotation.
 #[derive(Debug, Clone, Copy)]
 pub struct Rotation {
@@ -96,19 +108,19 @@ pub struct ApiKeys {
 }
 
 impl ApiKeys {
-    /// Creates a key on behalf of the key `creator`.
+    /// Creates a key on behalf of `creator`.
     ///
     /// # Errors
     /// The refusal.
     pub async fn create(
         &self,
-        creator: &ApiKey,
+        creator: Grantor<'_>,
         origin: &Origin,
         draft: KeyDraft,
         idempotent: &Idempotent<'_, MintedKey>,
     ) -> Result<MintedKey, Failed<KeyRefusal>> {
         // Also before a stored answer is repeated, since it contains the secret.
-        require_permissions(&draft.permissions, &creator.permissions)?;
+        require_permissions(&draft.permissions, creator.permissions)?;
         if creator.is_test && !draft.is_test {
             return Err(KeyRefusal::ByTestKey.into());
         }
@@ -136,7 +148,7 @@ impl ApiKeys {
     /// The refusal.
     pub async fn change(
         &self,
-        caller: &ApiKey,
+        caller: Grantor<'_>,
         origin: &Origin,
         id: ApiKeyId,
         wanted: KeyChange,
@@ -148,7 +160,7 @@ impl ApiKeys {
             .ok_or(KeyRefusal::NotFound)?;
         require_may_manage(&key, caller)?;
         if let Some(permissions) = &wanted.permissions {
-            require_permissions(permissions, &caller.permissions)?;
+            require_permissions(permissions, caller.permissions)?;
         }
         if key.revoked_at.is_some() {
             return Err(KeyRefusal::Ended);
@@ -171,7 +183,7 @@ impl ApiKeys {
     /// The refusal.
     pub async fn rotate(
         &self,
-        caller: &ApiKey,
+        caller: Grantor<'_>,
         origin: &Origin,
         Rotation { id, grace }: Rotation,
         idempotent: &Idempotent<'_, (ApiKey, Secret)>,
@@ -206,7 +218,11 @@ impl ApiKeys {
 
     /// Refuses a caller that may not rotate the key. Runs before a stored answer is
     /// repeated, since it contains the secret.
-    async fn require_may_rotate(&self, caller: &ApiKey, id: ApiKeyId) -> Result<(), KeyRefusal> {
+    async fn require_may_rotate(
+        &self,
+        caller: Grantor<'_>,
+        id: ApiKeyId,
+    ) -> Result<(), KeyRefusal> {
         let doing = "rotate an API key";
         let mut connection = self.pool.acquire().await.or_fault(doing)?;
         let key = store::find(&mut connection, caller.organization_id, id)
@@ -222,7 +238,7 @@ impl ApiKeys {
     /// The refusal.
     pub async fn revoke(
         &self,
-        caller: &ApiKey,
+        caller: Grantor<'_>,
         origin: &Origin,
         id: ApiKeyId,
     ) -> Result<(), KeyRefusal> {
@@ -255,12 +271,12 @@ impl ApiKeys {
     }
 }
 
-/// Refuses a caller whose key could do more by changing the other key.
-fn require_may_manage(key: &ApiKey, caller: &ApiKey) -> Result<(), KeyRefusal> {
+/// Refuses a caller that could do more by changing the key.
+fn require_may_manage(key: &ApiKey, caller: Grantor<'_>) -> Result<(), KeyRefusal> {
     if caller.is_test && !key.is_test {
         return Err(KeyRefusal::ByTestKey);
     }
-    require_permissions(&key.permissions, &caller.permissions)
+    require_permissions(&key.permissions, caller.permissions)
 }
 
 fn require_permissions(wanted: &Permissions, held: &Permissions) -> Result<(), KeyRefusal> {

@@ -11,7 +11,6 @@
 //! guesses keys costs Postgres little and takes no connection from other work.
 
 pub mod keys;
-pub mod permission;
 pub mod store;
 mod usage;
 
@@ -21,6 +20,7 @@ use std::time::Duration;
 
 use moka::future::Cache;
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use crate::batcher::{Batcher, BatcherSettings, Cooldown};
 use crate::cache::{self, RefreshAhead};
@@ -35,8 +35,8 @@ use crate::text::Name;
 
 use usage::Usage;
 
-pub use keys::ApiKeys;
-pub use permission::{Permission, Permissions};
+pub use crate::permission::{Permission, Permissions, Role};
+pub use keys::{ApiKeys, Grantor};
 
 /// How long a process caches a key.
 pub const CACHE_TTL: Duration = Duration::from_secs(4);
@@ -79,8 +79,8 @@ pub struct ApiKey {
     pub old_secret_valid_until: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// The key that created this one. `None`: the operator did.
-    pub created_by: Option<ApiKeyId>,
+    /// The key or the user that created this one. `None`: the operator did.
+    pub created_by: Option<Uuid>,
 }
 
 impl ApiKey {
@@ -122,7 +122,7 @@ pub struct MintedKey {
 pub fn mint(
     organization_id: OrganizationId,
     draft: KeyDraft,
-    created_by: Option<ApiKeyId>,
+    created_by: Option<Uuid>,
     ids: &Ids,
     now: Timestamp,
 ) -> MintedKey {

@@ -39,7 +39,7 @@ pub async fn insert(
         key.expires_at,
         key.revoked_at,
         key.created_at,
-        key.created_by.map(|id| id.0),
+        key.created_by,
         key.is_test,
     )
     .execute(connection)
@@ -392,7 +392,7 @@ impl TryFrom<ApiKeyRow> for ApiKey {
             old_secret_valid_until: row.old_secret_valid_until,
             revoked_at: row.revoked_at,
             created_at: row.created_at,
-            created_by: row.created_by.map(ApiKeyId),
+            created_by: row.created_by,
         })
     }
 }

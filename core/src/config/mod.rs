@@ -4,6 +4,7 @@
 
 mod attachments;
 mod links;
+mod people;
 mod reader;
 mod retention;
 mod smtp;
@@ -30,6 +31,7 @@ use crate::telemetry::{self, LogFormat};
 pub use crate::provider::smtp::settings::SmtpSettings;
 pub use attachments::AttachmentSettings;
 pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
+pub use people::{OidcSettings, PeopleSettings};
 use reader::Reader;
 pub use reader::SettingDoc;
 pub use retention::{RETENTION_DAYS_MAX, RetentionSettings};
@@ -62,6 +64,7 @@ pub struct Settings {
     pub sending: SendingSettings,
     pub webhooks: WebhookSettings,
     pub smtp: SmtpSettings,
+    pub people: PeopleSettings,
     pub retention: RetentionSettings,
     /// Base URLs that replace the providers' own.
     pub provider_base_urls: HashMap<ProviderType, Url>,
@@ -229,14 +232,11 @@ impl Settings {
         let api = read_api(reader);
         let attachments = attachments::read(reader);
         let links = links::read(reader, environment, api.as_ref());
-        let health_listen = reader.optional(
-            "WAYPOST_HEALTH_LISTEN",
-            "Address and port on which a worker or scheduler serves `/healthz` and `/readyz`. Unset: it serves neither.",
-            |text| text.parse().ok(),
-        );
+        let health_listen = read_health_listen(reader);
         let sending = read_sending(reader);
         let webhooks = webhooks::read(reader, environment);
         let smtp = smtp::read(reader, environment, links.as_ref());
+        let people = people::read(reader, environment);
         let retention = retention::read(reader);
         let provider_base_urls = read_base_urls(reader);
         Some(Self {
@@ -255,6 +255,7 @@ impl Settings {
             sending: sending?,
             webhooks: webhooks?,
             smtp,
+            people,
             retention,
             provider_base_urls,
             unknown: reader.unknown(),
@@ -453,6 +454,14 @@ fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
         );
     }
     Some(settings)
+}
+
+fn read_health_listen(reader: &mut Reader<'_>) -> Option<SocketAddr> {
+    reader.optional(
+        "WAYPOST_HEALTH_LISTEN",
+        "Address and port on which a worker or scheduler serves `/healthz` and `/readyz`. Unset: it serves neither.",
+        |text| text.parse().ok(),
+    )
 }
 
 fn read_base_urls(reader: &mut Reader<'_>) -> HashMap<ProviderType, Url> {

@@ -15,8 +15,10 @@ const PREFIX: &str = "WAYPOST_";
 /// Prefix of the variables of the tests.
 const TEST_PREFIX: &str = "WAYPOST_TEST_";
 /// Variables of `docker-compose.yml` and `.dev/env` that are not settings.
-const OTHER_VARIABLES: [&str; 7] = [
+const OTHER_VARIABLES: [&str; 9] = [
     "WAYPOST_API_KEY",
+    "WAYPOST_EMAIL",
+    "WAYPOST_PASSWORD",
     "WAYPOST_BIND",
     "WAYPOST_IMAGE",
     "WAYPOST_PORT",

@@ -19,6 +19,9 @@ use crate::ids::{Ids, OrganizationId};
 /// The key of examples and development. Outside development no process starts with it.
 pub const EXAMPLE_KEYS: &str = "1:d2F5cG9zdCBleGFtcGxlIGtleSwgbm90IHNlY3JldCE=";
 
+/// The organization of values that belong to none.
+pub const NO_ORGANIZATION: OrganizationId = OrganizationId(Uuid::nil());
+
 const VERSION: u8 = 1;
 const NONCE_BYTES: usize = 12;
 const HEADER_BYTES: usize = 3 + NONCE_BYTES;
@@ -47,6 +50,11 @@ pub enum Sealed {
     EventSecrets,
     /// The raw payload of a provider event. Row: the message.
     ProviderEvent,
+    /// The secret of a user's second factor. It belongs to no organization. Row: the user.
+    TotpSecret,
+    /// What a sign-in at an OpenID Connect provider must come back with, in a cookie. It belongs
+    /// to no organization and no row.
+    OidcState,
 }
 
 impl Sealed {
@@ -59,6 +67,8 @@ impl Sealed {
             Self::WebhookSecret => b"webhook secret",
             Self::EventSecrets => b"event secrets",
             Self::ProviderEvent => b"provider event",
+            Self::TotpSecret => b"totp secret",
+            Self::OidcState => b"oidc state",
         }
     }
 }

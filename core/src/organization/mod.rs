@@ -1,5 +1,6 @@
 //! Organizations: the tenants. All other data belongs to one of them.
 
+pub mod brand_color;
 pub mod limiter;
 pub mod settings;
 pub mod store;

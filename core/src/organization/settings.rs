@@ -2,19 +2,24 @@
 
 use serde_json::json;
 
+use super::brand_color::BrandColor;
 use super::{UnverifiedDomains, store};
 use crate::audit::{self, AuditChange, Origin};
 use crate::clock::Clock;
 use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
+use crate::text::Name;
 
 /// Largest window of soft bounces, in days.
 pub const SOFT_BOUNCE_WINDOW_DAYS_MAX: u32 = 365;
 
 /// The settings of an organization.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrganizationSettings {
+    pub name: String,
+    /// The colour of the pages for recipients; `None`: a neutral one.
+    pub brand_color: Option<BrandColor>,
     pub unverified_domains: UnverifiedDomains,
     /// The default for messages that do not set it.
     pub track_opens: bool,
@@ -35,6 +40,8 @@ pub struct OrganizationSettings {
 /// A change of the settings. `None` leaves a field as it is.
 #[derive(Debug, Default)]
 pub struct SettingsChange {
+    pub name: Option<Name>,
+    pub brand_color: Option<Option<BrandColor>>,
     pub unverified_domains: Option<UnverifiedDomains>,
     pub track_opens: Option<bool>,
     pub track_clicks: Option<bool>,
@@ -49,6 +56,8 @@ impl SettingsChange {
     /// The names of the changed fields, for the audit log.
     fn fields(&self) -> Vec<&'static str> {
         [
+            self.name.is_some().then_some("name"),
+            self.brand_color.is_some().then_some("brandColor"),
             self.unverified_domains
                 .is_some()
                 .then_some("unverifiedDomains"),

@@ -7,6 +7,7 @@ use super::{Organization, UnverifiedDomains};
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
+use crate::text::Name;
 
 /// Adds an organization.
 pub async fn insert(
@@ -57,7 +58,7 @@ pub async fn find_settings(
 ) -> Result<Option<OrganizationSettings>, Fault> {
     let row = query_as!(
         SettingsRow,
-        "SELECT unverified_domains, track_opens, track_clicks, retention_days, send_per_second,
+        "SELECT name, brand_color, unverified_domains, track_opens, track_clicks, retention_days, send_per_second,
                 other_per_second, soft_bounce_limit, soft_bounce_window_days
          FROM organizations
          WHERE id = $1",
@@ -85,9 +86,11 @@ pub async fn update_settings(
              send_per_second = CASE WHEN $7 THEN $8 ELSE send_per_second END,
              other_per_second = CASE WHEN $9 THEN $10 ELSE other_per_second END,
              soft_bounce_limit = coalesce($11, soft_bounce_limit),
-             soft_bounce_window_days = coalesce($12, soft_bounce_window_days)
+             soft_bounce_window_days = coalesce($12, soft_bounce_window_days),
+             name = coalesce($13, name),
+             brand_color = CASE WHEN $14 THEN $15 ELSE brand_color END
          WHERE id = $1
-         RETURNING unverified_domains, track_opens, track_clicks, retention_days, send_per_second,
+         RETURNING name, brand_color, unverified_domains, track_opens, track_clicks, retention_days, send_per_second,
                    other_per_second, soft_bounce_limit, soft_bounce_window_days",
         id.0,
         change.unverified_domains.map(UnverifiedDomains::as_str),
@@ -101,6 +104,9 @@ pub async fn update_settings(
         stored(change.other_per_second),
         stored(Some(change.soft_bounce_limit)),
         stored(Some(change.soft_bounce_window_days)),
+        change.name.as_ref().map(Name::as_str),
+        change.brand_color.is_some(),
+        change.brand_color.flatten().map(|color| color.to_string()),
     )
     .fetch_optional(connection)
     .await
@@ -125,6 +131,8 @@ pub async fn lock(
 }
 
 struct SettingsRow {
+    name: String,
+    brand_color: Option<String>,
     unverified_domains: String,
     track_opens: bool,
     track_clicks: bool,
@@ -139,6 +147,8 @@ impl From<SettingsRow> for OrganizationSettings {
     fn from(row: SettingsRow) -> Self {
         let number = |stored: Option<i32>| stored.and_then(|number| u32::try_from(number).ok());
         Self {
+            name: row.name,
+            brand_color: row.brand_color.and_then(|text| text.parse().ok()),
             unverified_domains: UnverifiedDomains::parse(&row.unverified_domains)
                 .unwrap_or(UnverifiedDomains::Reject),
             track_opens: row.track_opens,

@@ -5,6 +5,7 @@
 
 pub mod domains;
 pub mod event_webhook;
+pub mod health;
 mod lock;
 pub mod pause;
 pub mod store;

@@ -1,6 +1,6 @@
 //! Re-encryption after a key rotation: secrets under an older key are sealed again with the
 //! first key, so that the operator can remove the older one. This covers the permanent
-//! secrets, those of provider accounts and webhook endpoints. Values that expire stay under
+//! secrets, those of provider accounts, webhook endpoints and second factors. Values that expire stay under
 //! the older key: addresses until their messages are deleted, links, stored answers.
 
 mod check;
@@ -24,15 +24,18 @@ pub enum SecretColumn {
     WebhookSecrets,
     /// The replaced signing secrets in their grace period.
     OldWebhookSecrets,
+    /// The secrets of the users' second factors.
+    TotpSecrets,
 }
 
 impl SecretColumn {
     /// All columns.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Credentials,
         Self::EventSecrets,
         Self::WebhookSecrets,
         Self::OldWebhookSecrets,
+        Self::TotpSecrets,
     ];
 
     /// The content of the column, for the operator.
@@ -43,6 +46,7 @@ impl SecretColumn {
             Self::EventSecrets => "event secrets of provider accounts",
             Self::WebhookSecrets => "secrets of webhook endpoints",
             Self::OldWebhookSecrets => "replaced secrets of webhook endpoints",
+            Self::TotpSecrets => "second factors of users",
         }
     }
 
@@ -51,6 +55,7 @@ impl SecretColumn {
             Self::Credentials => Sealed::Credentials,
             Self::EventSecrets => Sealed::EventSecrets,
             Self::WebhookSecrets | Self::OldWebhookSecrets => Sealed::WebhookSecret,
+            Self::TotpSecrets => Sealed::TotpSecret,
         }
     }
 }

@@ -4,6 +4,7 @@ use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use super::SecretColumn;
+use crate::crypto::seal::NO_ORGANIZATION;
 use crate::db::{OrFault as _, PgConnection};
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
@@ -74,6 +75,18 @@ pub(super) async fn list_not_under(
             .fetch_all(connection)
             .await
         }
+        SecretColumn::TotpSecrets => {
+            query_as!(
+                SealedRow,
+                r#"SELECT $2::uuid AS "organization_id!: OrganizationId", id AS row, totp_secret_sealed AS "sealed!"
+                   FROM users
+                   WHERE substring(totp_secret_sealed FROM 2 FOR 2) <> $1"#,
+                &key,
+                NO_ORGANIZATION.0,
+            )
+            .fetch_all(connection)
+            .await
+        }
     };
     rows.or_fault("list the sealed secrets")
 }
@@ -111,6 +124,13 @@ pub(super) async fn replace(
         SecretColumn::OldWebhookSecrets => query!(
             "UPDATE webhook_endpoint_old_secrets SET secret_sealed = $3
              WHERE webhook_endpoint_id = $1 AND secret_sealed = $2",
+            row,
+            old,
+            new,
+        ),
+        SecretColumn::TotpSecrets => query!(
+            "UPDATE users SET totp_secret_sealed = $3
+             WHERE id = $1 AND totp_secret_sealed = $2",
             row,
             old,
             new,

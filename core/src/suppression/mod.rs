@@ -32,7 +32,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::single::{Failed, Idempotent};
-use crate::ids::{Ids, OrganizationId, SuppressionId, UnsubscribeGroupId};
+use crate::ids::{Ids, MessageId, OrganizationId, SuppressionId, UnsubscribeGroupId};
 use bloom_filter::BloomFilters;
 
 /// The reason in the history and the latest error of a dropped recipient.
@@ -47,6 +47,8 @@ pub struct Suppression {
     /// `None` if the suppression applies to all mail of the organization.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
     pub source: SuppressionSource,
+    /// The message that caused it, if one did and it is known.
+    pub message_id: Option<MessageId>,
     pub created_at: Timestamp,
 }
 
@@ -170,6 +172,7 @@ impl Suppressions {
             email_hash: hash,
             unsubscribe_group_id,
             source,
+            message_id: None,
             created_at: now,
         };
         let mut transaction = once.begin(&self.pool, "add a suppression").await?;

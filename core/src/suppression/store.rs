@@ -10,7 +10,7 @@ use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::db::{OrFault, broken_constraint};
 use crate::fault::Fault;
-use crate::ids::{OrganizationId, SuppressionId, UnsubscribeGroupId};
+use crate::ids::{self, MessageId, OrganizationId, SuppressionId, UnsubscribeGroupId};
 use crate::page::{Page, PageRequest, Place};
 
 /// The constraint that rejects a group that the organization does not have.
@@ -23,6 +23,16 @@ pub struct SuppressionFilter {
     pub email_hash: Option<AddressHash>,
     pub source: Option<SuppressionSource>,
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
+    /// Only suppressions created at or after this time.
+    pub since: Option<Timestamp>,
+}
+
+impl SuppressionFilter {
+    /// The first id that a suppression of the period can have. A suppression gets its id when
+    /// it is stored, which is not before its time: an import may bring an earlier one.
+    fn first_id(&self) -> Option<Uuid> {
+        self.since.map(ids::first_of)
+    }
 }
 
 /// Lists a page of an organization's suppressions, newest first.
@@ -71,18 +81,21 @@ pub(super) async fn list_rows(
         r#"SELECT id AS "id!: SuppressionId", organization_id AS "organization_id!: OrganizationId",
                   email_hash AS "email_hash!: AddressHash",
                   unsubscribe_group_id AS "unsubscribe_group_id: UnsubscribeGroupId",
-                  source AS "source!: SuppressionSource", created_at AS "created_at!"
+                  source AS "source!: SuppressionSource", message_id AS "message_id: MessageId",
+                  created_at AS "created_at!"
            FROM (
                (SELECT *
                 FROM suppressions
                 WHERE organization_id = $1 AND $2::suppression_source IS NULL AND $3::uuid IS NULL
                   AND ($6::uuid IS NULL OR id < $6)
+                  AND ($7::uuid IS NULL OR id >= $7 AND created_at >= $8::timestamptz)
                 ORDER BY id DESC
                 LIMIT $4::bigint + $5::bigint)
                UNION ALL
                (SELECT *
                 FROM suppressions
                 WHERE organization_id = $1 AND source = $2 AND $3 IS NULL AND ($6 IS NULL OR id < $6)
+                  AND ($7 IS NULL OR id >= $7 AND created_at >= $8)
                 ORDER BY id DESC
                 LIMIT $4::bigint + $5::bigint)
                UNION ALL
@@ -90,6 +103,7 @@ pub(super) async fn list_rows(
                 FROM suppressions
                 WHERE organization_id = $1 AND unsubscribe_group_id = $3 AND ($2 IS NULL OR source = $2)
                   AND ($6 IS NULL OR id < $6)
+                  AND ($7 IS NULL OR id >= $7 AND created_at >= $8)
                 ORDER BY id DESC
                 LIMIT $4::bigint + $5::bigint)
            ) s
@@ -101,6 +115,8 @@ pub(super) async fn list_rows(
         range.limit,
         range.offset,
         range.below,
+        filter.first_id(),
+        filter.since,
     )
     .fetch_all(connection)
     .await
@@ -119,12 +135,13 @@ async fn list_of_address(
         r#"SELECT id AS "id: SuppressionId", organization_id AS "organization_id: OrganizationId",
                   email_hash AS "email_hash: AddressHash",
                   unsubscribe_group_id AS "unsubscribe_group_id: UnsubscribeGroupId",
-                  source AS "source: SuppressionSource", created_at
+                  source AS "source: SuppressionSource", message_id AS "message_id: MessageId", created_at
            FROM suppressions
            WHERE organization_id = $1 AND email_hash = $2
              AND ($3::suppression_source IS NULL OR source = $3)
              AND ($4::uuid IS NULL OR unsubscribe_group_id = $4)
              AND ($5::uuid IS NULL OR id < $5)
+             AND ($8::timestamptz IS NULL OR created_at >= $8)
            ORDER BY id DESC
            LIMIT $6 OFFSET $7"#,
         organization_id.0,
@@ -134,6 +151,7 @@ async fn list_of_address(
         range.below,
         range.limit,
         range.offset,
+        filter.since,
     )
     .fetch_all(connection)
     .await
@@ -148,21 +166,29 @@ async fn count(
     if let Some(email_hash) = filter.email_hash {
         return count_of_address(connection, organization_id, (email_hash, filter)).await;
     }
-    if filter.source.is_none() && filter.unsubscribe_group_id.is_none() {
+    let is_whole = filter.source.is_none() && filter.unsubscribe_group_id.is_none();
+    if is_whole && filter.since.is_none() {
         let state = find_state(connection, organization_id).await?;
         return Ok(state.entries);
     }
     let total = query_scalar!(
         r#"SELECT (SELECT count(*)
                    FROM suppressions
-                   WHERE organization_id = $1 AND source = $2 AND $3::uuid IS NULL)
+                   WHERE organization_id = $1 AND id >= $4::uuid AND created_at >= $5::timestamptz
+                     AND $2::suppression_source IS NULL AND $3::uuid IS NULL)
                 + (SELECT count(*)
                    FROM suppressions
-                   WHERE organization_id = $1 AND unsubscribe_group_id = $3
-                     AND ($2::suppression_source IS NULL OR source = $2)) AS "count!""#,
+                   WHERE organization_id = $1 AND source = $2 AND $3 IS NULL
+                     AND ($4 IS NULL OR id >= $4 AND created_at >= $5))
+                + (SELECT count(*)
+                   FROM suppressions
+                   WHERE organization_id = $1 AND unsubscribe_group_id = $3 AND ($2 IS NULL OR source = $2)
+                     AND ($4 IS NULL OR id >= $4 AND created_at >= $5)) AS "count!""#,
         organization_id.0,
         filter.source as Option<SuppressionSource>,
         filter.unsubscribe_group_id.map(|id| id.0),
+        filter.first_id(),
+        filter.since,
     )
     .fetch_one(connection)
     .await
@@ -180,11 +206,13 @@ async fn count_of_address(
            FROM suppressions
            WHERE organization_id = $1 AND email_hash = $2
              AND ($3::suppression_source IS NULL OR source = $3)
-             AND ($4::uuid IS NULL OR unsubscribe_group_id = $4)"#,
+             AND ($4::uuid IS NULL OR unsubscribe_group_id = $4)
+             AND ($5::timestamptz IS NULL OR created_at >= $5)"#,
         organization_id.0,
         email_hash as AddressHash,
         filter.source as Option<SuppressionSource>,
         filter.unsubscribe_group_id.map(|id| id.0),
+        filter.since,
     )
     .fetch_one(connection)
     .await
@@ -202,14 +230,15 @@ pub async fn insert(
     suppression: &Suppression,
 ) -> Result<bool, SuppressionRefusal> {
     let done = query!(
-        "INSERT INTO suppressions (id, organization_id, email_hash, unsubscribe_group_id, source, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6)
+        "INSERT INTO suppressions (id, organization_id, email_hash, unsubscribe_group_id, source, message_id, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT ON CONSTRAINT suppressions_address_key DO NOTHING",
         suppression.id.0,
         suppression.organization_id.0,
         suppression.email_hash as AddressHash,
         suppression.unsubscribe_group_id.map(|id| id.0),
         suppression.source as SuppressionSource,
+        suppression.message_id.map(|id| id.0),
         suppression.created_at,
     )
     .execute(connection)

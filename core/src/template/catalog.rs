@@ -230,11 +230,22 @@ impl Templates {
         organization_id: OrganizationId,
         id: TemplateId,
         choice: &VersionChoice,
-        mut variables: Value,
+        variables: Value,
     ) -> Result<(Option<String>, Rendered), TemplateRefusal> {
         let deadline = Instant::now() + WAIT_MAX;
         let version = self.version(organization_id, id, choice, deadline);
         let (compiled, _version) = version.await?;
+        self.render_preview(organization_id, deadline, compiled, variables)
+            .await
+    }
+
+    pub(super) async fn render_preview(
+        &self,
+        organization_id: OrganizationId,
+        deadline: Instant,
+        compiled: Arc<CompiledVersion>,
+        mut variables: Value,
+    ) -> Result<(Option<String>, Rendered), TemplateRefusal> {
         compiled.add_example_link(&mut variables);
         let work = move || {
             let subject = compiled.subject.as_ref();

@@ -83,7 +83,7 @@ pub(super) fn check_fields(lines: &[(&str, Option<String>)], schema: Option<&Val
     let lines = lines.iter().filter_map(|(path, line)| {
         let line = line.as_deref().filter(|line| line.contains("{{"))?;
         let problem = source::parse(line).err()?;
-        Some(Issue::new(*path, problem))
+        Some(problem.issue(*path))
     });
     let mut issues: Vec<Issue> = lines.collect();
     if let Some(Err(issue)) = schema.map(VariablesSchema::compile) {

@@ -34,6 +34,7 @@ mod names;
 mod parser;
 mod pieces;
 mod plain_text;
+mod problem;
 pub mod render;
 pub(crate) mod render_pool;
 pub(crate) mod run;

@@ -63,7 +63,7 @@ impl Name {
 
 /// The syntactic position of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum NameRole {
     Value,
     Block,
     /// A block with parameters: `as |item|`.
@@ -142,7 +142,7 @@ impl Parser<'_> {
         let mut tag = TagNames::new(at, name);
         self.arguments(&mut tag, depth + 1)?;
         self.expect(&Token::CloseCall, ")")?;
-        Ok(match self.subject(tag, Role::HelperCall)? {
+        Ok(match self.subject(tag, NameRole::HelperCall)? {
             BlockSubject::Section(value) => value,
             BlockSubject::HelperCall(call) => Expr::HelperCall(Box::new(call)),
         })
@@ -308,8 +308,12 @@ impl Parser<'_> {
 
     /// Decides whether a tag calls a helper or is a section or value, by the rules of
     /// handlebars.js.
-    pub(super) fn subject(&self, tag: TagNames, role: Role) -> Result<BlockSubject, SyntaxError> {
-        let is_call = role == Role::HelperCall || !tag.values.is_empty() || tag.has_named;
+    pub(super) fn subject(
+        &self,
+        tag: TagNames,
+        role: NameRole,
+    ) -> Result<BlockSubject, SyntaxError> {
+        let is_call = role == NameRole::HelperCall || !tag.values.is_empty() || tag.has_named;
         let name = tag.name.simple();
         let is_parameter = name.is_some_and(|name| self.parameter(name).is_some());
         let original = &tag.name.original;
@@ -318,7 +322,7 @@ impl Parser<'_> {
             !is_parameter
                 && (is_call
                     || helper.is_always_called()
-                    || (*helper == Helper::Raw && role != Role::Value))
+                    || (*helper == Helper::Raw && role != NameRole::Value))
         });
         let error = |text: String| Err(SyntaxError::new(tag.at, text));
         let Some(helper) = helper else {
@@ -327,7 +331,7 @@ impl Parser<'_> {
             }
             return Ok(BlockSubject::Section(Expr::Path(self.variable(tag.name))));
         };
-        if role == Role::NamingBlock && !matches!(helper, Helper::Each | Helper::With) {
+        if role == NameRole::NamingBlock && !matches!(helper, Helper::Each | Helper::With) {
             return error(format!(
                 "{original} has no block parameters; only each and with have them"
             ));

@@ -3,7 +3,7 @@
 //! the names of a tag.
 
 use super::lexer::{Lexer, Strip, SyntaxError, TagOpening, Token};
-use super::names::{Role, TagNames};
+use super::names::{NameRole, TagNames};
 use super::source::{Block, BlockSubject, Expr, Program, TemplateNode, TextNode};
 
 /// Tags of a template.
@@ -118,7 +118,7 @@ impl Parser<'_> {
                 ));
             }
         };
-        let value = match self.subject(tag, Role::Value)? {
+        let value = match self.subject(tag, NameRole::Value)? {
             BlockSubject::Section(value) => value,
             BlockSubject::HelperCall(call) => Expr::HelperCall(Box::new(call)),
         };
@@ -133,7 +133,7 @@ impl Parser<'_> {
         let tag = self.tag(at)?;
         self.expect(&Token::CloseRaw, "}}}}")?;
         let name = tag.name.original.clone();
-        let subject = self.subject(tag, Role::Block)?;
+        let subject = self.subject(tag, NameRole::Block)?;
         let (texts, end) = self.lexer.raw()?;
         if end != name {
             return Err(SyntaxError::new(at, format!("{name} is closed by {end}")));
@@ -218,9 +218,9 @@ impl Parser<'_> {
         let name = tag.name.original.clone();
         let count = names.len();
         let role = if count > 0 {
-            Role::NamingBlock
+            NameRole::NamingBlock
         } else {
-            Role::Block
+            NameRole::Block
         };
         let subject = self.subject(tag, role)?;
         self.names.extend(names);

@@ -75,7 +75,7 @@ pub(crate) fn subject(source: &Subject, variables: &Value) -> Result<Subject, Is
         // The parser would interpret backslashes.
         return Subject::parse(source.to_owned()).map_err(|error| problem(error.to_string()));
     }
-    let template = source::parse(source).map_err(problem)?;
+    let template = source::parse(source).map_err(|found| found.issue("subject"))?;
     // Four bytes for each character, twice, so that a subject that is slightly too long gets
     // the error about its characters.
     let bytes_max = Subject::CHARS_MAX * 8;

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::helpers::Helper;
 use super::lexer::{Strip, SyntaxError};
 use super::parser::{Parser, Stop};
+use super::problem::Problem;
 use super::whitespace;
 
 /// The deepest nesting of blocks that needs no large stack.
@@ -163,17 +164,17 @@ fn is_simple(program: &Program, depth: usize) -> bool {
 ///
 /// # Errors
 /// The first syntax error, with its line and column.
-pub(super) fn parse(source: &str) -> Result<ParsedTemplate, String> {
+pub(super) fn parse(source: &str) -> Result<ParsedTemplate, Problem> {
     parse_tree(source).map_err(|error| locate(source, &error))
 }
 
-/// Describes a syntax error with its line and column.
-pub(super) fn locate(source: &str, error: &SyntaxError) -> String {
+/// A syntax error with its line and column.
+pub(super) fn locate(source: &str, error: &SyntaxError) -> Problem {
     let before = &source[..error.at];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let line = before.matches('\n').count() + 1;
     let column = before[line_start..].chars().count() + 1;
-    format!("line {line}, column {column}: {}", error.text)
+    Problem::at(line, column, &*error.text)
 }
 
 fn parse_tree(source: &str) -> Result<ParsedTemplate, SyntaxError> {
@@ -230,7 +231,7 @@ mod tests {
 
     fn check(source: &str) -> Result<(), String> {
         let source = source.to_owned();
-        with_stack(move || parse(&source).map(|_| ()))
+        with_stack(move || parse(&source).map(|_| ()).map_err(String::from))
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::clock::Timestamp;
 use crate::db::{self, OrFault, PgConnection};
 use crate::event::{self, EventType, NewEvent};
 use crate::fault::Fault;
+use crate::organization::brand_color::BrandColor;
 use crate::suppression::store::{self, SuppressionScope};
 use crate::suppression::{Suppression, SuppressionRefusal, SuppressionSource, Suppressions};
 use crate::unsubscribe::store::{self as groups, LinkedRecipient};
@@ -22,6 +23,10 @@ use crate::unsubscribe::token::LinkContent;
 /// The mail that a link unsubscribes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
+    /// The organization's name.
+    pub organization: String,
+    /// The colour of its pages.
+    pub brand_color: Option<BrandColor>,
     /// The sender, or the organization's name if the message has been removed.
     pub sender: String,
     /// The group's name. `None` stands for all mail of the organization.
@@ -53,11 +58,16 @@ struct LinkTarget {
 
 impl LinkTarget {
     fn subscription(self) -> Subscription {
+        let LinkedRecipient {
+            organization_name,
+            brand_color,
+            sender,
+            ..
+        } = self.recipient;
         Subscription {
-            sender: self
-                .recipient
-                .sender
-                .unwrap_or(self.recipient.organization_name),
+            brand_color: brand_color.and_then(|text| text.parse().ok()),
+            sender: sender.unwrap_or_else(|| organization_name.clone()),
+            organization: organization_name,
             group: self.group,
         }
     }
@@ -88,6 +98,7 @@ impl Suppressions {
             email_hash: hash,
             unsubscribe_group_id: target.scope.unsubscribe_group_id,
             source: SOURCE,
+            message_id: Some(link.message_id),
             created_at: now,
         };
         let inserted = store::insert(&mut transaction, &suppression).await;

@@ -49,6 +49,26 @@ pub async fn list(
     .or_fault("list unsubscribe groups")
 }
 
+/// One group.
+pub async fn find(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: UnsubscribeGroupId,
+) -> Result<Option<UnsubscribeGroup>, Fault> {
+    query_as!(
+        UnsubscribeGroup,
+        r#"SELECT id AS "id: UnsubscribeGroupId", organization_id AS "organization_id: OrganizationId",
+                  name, description, is_default, created_at
+           FROM unsubscribe_groups
+           WHERE organization_id = $1 AND id = $2"#,
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find an unsubscribe group")
+}
+
 /// Unsets the organization's default group. Other callers for the organization wait until
 /// the transaction ends.
 pub async fn unset_default(
@@ -149,6 +169,8 @@ pub async fn lock_shared(
 #[derive(Debug)]
 pub struct LinkedRecipient {
     pub organization_name: String,
+    /// The colour of the organization's pages, as `#rrggbb`.
+    pub brand_color: Option<String>,
     /// The sender's display name and address. Only the address once the bodies have been
     /// removed.
     pub sender: Option<String>,
@@ -167,7 +189,7 @@ pub async fn find_linked_recipient(
 ) -> Result<Option<LinkedRecipient>, Fault> {
     query_as!(
         LinkedRecipient,
-        r#"SELECT o.name AS organization_name,
+        r#"SELECT o.name AS organization_name, o.brand_color,
                   coalesce(b.from_mailbox, m.from_address) AS sender,
                   r.position AS "position?", m.created_at AS "accepted_at?"
            FROM organizations o

@@ -14,7 +14,7 @@ use super::status::DeliveryStatus;
 use crate::audit::{AuditChange, Origin};
 use crate::clock::Timestamp;
 use crate::db::{self, OrFault};
-use crate::ids::{OrganizationId, WebhookDeliveryId, WebhookEndpointId};
+use crate::ids::{self, OrganizationId, WebhookDeliveryId, WebhookEndpointId};
 
 /// The longest period that one request may replay.
 pub const PERIOD_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -105,10 +105,10 @@ impl WebhookEndpoints {
         self.find_active(organization_id, endpoint_id).await?;
         let mut step = ReplayStep {
             period,
-            after: first_id(period.since),
+            after: ids::first_of(period.since),
             // Ids have milliseconds; the rest of the last millisecond belongs to the
             // period.
-            before: first_id(period.until + chrono::TimeDelta::milliseconds(1)),
+            before: ids::first_of(period.until + chrono::TimeDelta::milliseconds(1)),
             limit: STEP_MAX,
         };
         let mut count = 0;
@@ -168,26 +168,4 @@ fn audit_metadata(period: &ReplayPeriod) -> serde_json::Value {
         "until": text(period.until),
         "status": period.status.map(DeliveryStatus::as_str),
     })
-}
-
-/// The smallest UUIDv7 of a millisecond: it begins with 48 bits of Unix milliseconds (RFC
-/// 9562, 5.7).
-fn first_id(moment: Timestamp) -> Uuid {
-    let millis = u128::try_from(moment.timestamp_millis()).unwrap_or_default();
-    Uuid::from_u128(millis << 80)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::Clock;
-    use crate::ids::Ids;
-
-    #[test]
-    fn ids_of_a_moment_come_after_its_first_id_and_before_the_next_milliseconds() {
-        let now = Clock::system().now();
-        let id: Uuid = Ids::new(Clock::system()).next_at(now);
-        assert!(first_id(now) < id);
-        assert!(id < first_id(now + chrono::TimeDelta::milliseconds(1)));
-    }
 }

@@ -2,6 +2,7 @@
 
 mod domains;
 mod idempotency_keys;
+mod people;
 mod reap;
 mod reconcile;
 mod relay;
@@ -44,6 +45,8 @@ pub(crate) enum Task {
     EndExpired,
     /// Deletes expired idempotency keys.
     DeleteKeys,
+    /// Deletes ended sessions, invitations and links.
+    DeleteSessions,
     /// Notifies workers of due webhook deliveries.
     RelayWebhooks,
     /// Deletes the deliveries of deleted webhook endpoints.
@@ -72,6 +75,7 @@ impl Task {
             Self::ReportTests => "report-tests",
             Self::EndExpired => "expire",
             Self::DeleteKeys => "delete-keys",
+            Self::DeleteSessions => "delete-sessions",
             Self::RelayWebhooks => "relay-webhooks",
             Self::DeleteWebhooks => "delete-webhooks",
             Self::CheckDomains => "domains",
@@ -109,6 +113,7 @@ impl Tasks {
             Task::ReportTests => test_reports::report_due(self).await,
             Task::EndExpired => schedule::end_expired(self).await,
             Task::DeleteKeys => idempotency_keys::delete_expired(self).await,
+            Task::DeleteSessions => people::delete_ended(self).await,
             Task::RelayWebhooks => webhooks::notify_due(self).await,
             Task::DeleteWebhooks => webhooks::delete_of_deleted(self).await,
             Task::CheckDomains => domains::start_due(self).await,

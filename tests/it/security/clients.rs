@@ -127,7 +127,7 @@ async fn a_flood_of_broken_connections_does_not_affect_the_process() {
         [b"\x16\x03\x01\x02\x00\x01\x00".to_vec(), vec![0; 1_000]].concat(),
         format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(200_000)).into_bytes(),
         format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(20_000)).into_bytes(),
-        b"GET / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(),
+        b"GET /v1/messages HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(),
         b"POST /v1/send HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n".to_vec(),
     ];
     for _ in 0..20 {

@@ -1,5 +1,6 @@
 //! Finding, removing and exporting suppressions.
 
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_tests::{Reply, TestApp, to_hash};
 
@@ -263,4 +264,42 @@ async fn an_export_can_be_imported_elsewhere() {
         rows.sort_by_key(|row| row["emailHash"].to_string());
     }
     assert_eq!(own, theirs);
+}
+
+#[tokio::test]
+async fn suppressions_since_a_time_are_found_by_when_they_were_created() {
+    let app = quiet().await;
+    let news = group(&app, "News").await;
+    suppress(&app, "old@example.org").await;
+    app.advance(TimeDelta::hours(1));
+    let edge =
+        json!({ "email": "edge@example.org", "unsubscribeGroupId": news, "source": "BOUNCE" });
+    let edge = app.post(PATH, &edge).await.data(201);
+    let since = edge["createdAt"].as_str().unwrap();
+    app.advance(TimeDelta::hours(1));
+    suppress(&app, "new@example.org").await;
+    // An import may bring the time of a suppression.
+    let file = "email,createdAt\nimported@example.org,2020-01-01T00:00:00Z\nfresh@example.org,\n";
+    let reply = app
+        .caller()
+        .post_raw(&format!("{PATH}/import"), Some("text/csv"), file)
+        .await;
+    assert_eq!(reply.data(200)["imported"], 2);
+    for (filters, expected) in [
+        (vec![], 3),
+        (vec![("source", "BOUNCE")], 1),
+        (vec![("source", "IMPORT")], 1),
+        (vec![("groupId", news.as_str())], 1),
+        (vec![("groupId", &news), ("source", "MANUAL")], 0),
+        (vec![("email", "edge@example.org")], 1),
+        (vec![("email", "old@example.org")], 0),
+        (vec![("email", "imported@example.org")], 0),
+    ] {
+        let filters = [filters, vec![("since", since)]].concat();
+        assert_eq!(found(&app, &filters).await.len(), expected, "{filters:?}");
+    }
+    app.caller()
+        .query(PATH, &[("since", "yesterday")])
+        .await
+        .expect_issues(400, &["since"]);
 }

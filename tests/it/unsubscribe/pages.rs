@@ -2,14 +2,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::Method;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Reply, TestApp};
 
 use super::{
-    assert_unsubscribed, follow, follow_at, group, link_of, linked, message_in, path_of, sending,
-    undo,
+    BROWSER, assert_unsubscribed, follow, follow_at, group, link_of, linked, message_in, path_of,
+    sending, undo,
 };
 
 /// Checks the properties that every page has.
@@ -25,10 +26,10 @@ fn check(reply: &Reply) {
     ] {
         assert_eq!(reply.header(name), Some(value), "{reply:?}");
     }
-    assert!(
-        page.starts_with("<!DOCTYPE html>\n<html lang=\"en\">"),
-        "{page}"
-    );
+    let language = reply.header("content-language").unwrap();
+    let start = format!("<!DOCTYPE html>\n<html lang=\"{language}\">");
+    assert!(page.starts_with(&start), "{page}");
+    assert_eq!(reply.header("vary"), Some("Accept-Language"), "{reply:?}");
     let title = between(page, "<title>", "</title>");
     assert!(!title.is_empty());
     assert_eq!(between(page, "<h1>", "</h1>"), title);
@@ -92,6 +93,242 @@ async fn every_page_is_plain_and_names_sender_and_group() {
     check(&follow(&app, &format!("{link}x")).await);
     app.advance(chrono::TimeDelta::days(60));
     check(&follow(&app, &link).await);
+}
+
+/// Requests a page as a browser with these languages.
+async fn in_languages(app: &TestApp, method: Method, path: &str, languages: &str) -> Reply {
+    let call = |request: reqwest::RequestBuilder| {
+        request
+            .header("user-agent", BROWSER)
+            .header("accept-language", languages)
+    };
+    app.caller().anonymous().call(method, path, call).await
+}
+
+#[tokio::test]
+async fn a_page_is_in_the_language_that_the_browser_prefers() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let (_, link) = linked(&app, &news, "ada@example.org").await;
+    let path = path_of(&link);
+    for (languages, tag, title, button) in [
+        (
+            "de-AT,de;q=0.9,en;q=0.8",
+            "de",
+            "Sie sind abgemeldet",
+            "Rückgängig machen",
+        ),
+        (
+            "ja, fr-CA;q=0.7, de;q=0.3",
+            "fr",
+            "Votre désabonnement est enregistré",
+            "Annuler le désabonnement",
+        ),
+        ("es-419", "es", "Su suscripción está cancelada", "Deshacer"),
+        ("en-GB,de;q=0.5", "en", "You are unsubscribed", "Undo"),
+        ("ja,zh;q=0.5", "en", "You are unsubscribed", "Undo"),
+        ("de;q=0", "en", "You are unsubscribed", "Undo"),
+        (";;,q=,de;q=2", "en", "You are unsubscribed", "Undo"),
+    ] {
+        let page = in_languages(&app, Method::GET, path, languages).await;
+        check(&page);
+        assert_eq!(page.status, 200, "{page:?}");
+        assert_eq!(page.header("content-language"), Some(tag), "{languages}");
+        assert_eq!(between(&page.text, "<h1>", "</h1>"), title, "{languages}");
+        assert!(
+            page.text.contains(&format!(">{button}</button>")),
+            "{page:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_page_is_translated_even_one_that_knows_nothing_of_the_link() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let (_, link) = linked(&app, &news, "ada@example.org").await;
+    let path = path_of(&link);
+    let undo = format!("{path}/undo");
+    let bad = "/v1/unsubscribe/nothing";
+    for (method, path, status, title) in [
+        (Method::GET, path, 200, "Sie sind abgemeldet"),
+        (
+            Method::GET,
+            undo.as_str(),
+            200,
+            "Möchten Sie sich wieder anmelden?",
+        ),
+        (Method::POST, &undo, 200, "Sie sind wieder angemeldet"),
+        (Method::POST, path, 200, "Sie sind abgemeldet"),
+        (Method::GET, bad, 400, "Dieser Link ist ungültig"),
+        (
+            Method::GET,
+            "/v1/t/c/nothing",
+            400,
+            "Dieser Link ist ungültig",
+        ),
+    ] {
+        let page = in_languages(&app, method, path, "de").await;
+        check(&page);
+        assert_eq!(page.status, status, "{page:?}");
+        assert_eq!(between(&page.text, "<h1>", "</h1>"), title);
+    }
+    suppress(&app, "ada@example.org").await;
+    let page = in_languages(&app, Method::POST, &undo, "fr").await;
+    check(&page);
+    assert_eq!(
+        between(&page.text, "<h1>", "</h1>"),
+        "Vous ne recevrez toujours pas de messages"
+    );
+    assert!(!page.text.contains("<form"), "{page:?}");
+    app.advance(chrono::TimeDelta::days(60));
+    let page = in_languages(&app, Method::GET, path, "es").await;
+    check(&page);
+    assert_eq!(
+        (page.status, between(&page.text, "<h1>", "</h1>")),
+        (410, "Este enlace ha caducado")
+    );
+}
+
+async fn suppress(app: &TestApp, email: &str) {
+    let body = json!({ "email": email });
+    app.post(super::SUPPRESSIONS, &body).await.data(201);
+}
+
+#[tokio::test]
+async fn a_page_has_the_name_and_the_colour_of_the_organization() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let (_, link) = linked(&app, &news, "ada@example.org").await;
+    let neutral = follow(&app, &link).await;
+    assert!(
+        neutral
+            .text
+            .contains("<header><p><bdi>Tests</bdi></p></header>"),
+        "{neutral:?}"
+    );
+    assert!(
+        neutral.text.contains("--brand:#334155;--on-brand:#ffffff;"),
+        "{neutral:?}"
+    );
+    for (color, on_brand, is_edge) in [
+        ("#1A73E8", "#ffffff", true),
+        ("#ffe100", "#000000", false),
+        ("#ffffff", "#000000", false),
+        ("#000000", "#ffffff", true),
+    ] {
+        let change = json!({ "name": "<b>Müller</b> & Söhne", "brandColor": color });
+        app.patch("/v1/settings", &change).await.data(200);
+        let page = follow(&app, &link).await;
+        check(&page);
+        let color = color.to_lowercase();
+        let brand = format!("--brand:{color};--on-brand:{on_brand};");
+        assert_eq!(
+            page.text.matches(&brand).count(),
+            2,
+            "light and dark: {page:?}"
+        );
+        let light = between(&page.text, "<style>", "@media");
+        let edge = format!("--button-edge:{color};");
+        assert_eq!(light.contains(&edge), is_edge, "{light}");
+        assert!(
+            page.text
+                .contains("<bdi>&lt;b&gt;Müller&lt;/b&gt; &amp; Söhne</bdi>"),
+            "{page:?}"
+        );
+    }
+    // A link that is not valid does not say whose it is.
+    let bad = follow(&app, &format!("{link}x")).await;
+    check(&bad);
+    for word in [
+        "Müller",
+        "#000000;--on-brand",
+        "News",
+        "example",
+        "<header>",
+    ] {
+        assert!(!bad.text.contains(word), "{word}: {bad:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_address_on_a_page_is_masked() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let long = format!("{}@{}.example", "x".repeat(64), "long-label".repeat(5));
+    for (address, masked) in [
+        ("ada@example.org", "a•••@example.org".to_owned()),
+        ("a@example.org", "•••@example.org".to_owned()),
+        ("\"john doe\"@example.org", "j•••@example.org".to_owned()),
+        ("_ada@example.org", "•••@example.org".to_owned()),
+        ("ada@münchen.example", "a•••@münchen.example".to_owned()),
+        (&long, format!("x•••@{}.example", "long-label".repeat(5))),
+    ] {
+        app.send(&message_in(&news, &[address])).await;
+        app.drain().await;
+        let link = link_of(&app.captured_once(&address.replace("münchen", "xn--mnchen-3ya")));
+        let page = follow(&app, &link).await;
+        check(&page);
+        assert_eq!(
+            between(&page.text, "<dd><bdi>", "</bdi></dd>"),
+            masked,
+            "{page:?}"
+        );
+        assert!(!page.text.contains(address), "{page:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_preview_is_the_page_of_a_recipient() {
+    let app = sending().await;
+    let news = group(&app, "News & more").await;
+    let change = json!({ "name": "Example Shop", "brandColor": "#1a73e8" });
+    app.patch("/v1/settings", &change).await.data(200);
+    let path = format!("/v1/unsubscribe-groups/{news}/page-preview");
+    let german = app.get(&format!("{path}?language=de")).await.data(200);
+    let html = german["html"].as_str().unwrap();
+    assert!(
+        html.starts_with("<!DOCTYPE html>\n<html lang=\"de\">"),
+        "{html}"
+    );
+    for part in [
+        "Sie sind abgemeldet",
+        "News &amp; more",
+        "Example Shop",
+        "a•••@example.com",
+        "--brand:#1a73e8",
+    ] {
+        assert!(html.contains(part), "{part} in {html}");
+    }
+    let (_, link) = linked(&app, &news, "ada@example.org").await;
+    let real = follow(&app, &link).await;
+    let english = app.get(&path).await.data(200);
+    let english = english["html"].as_str().unwrap();
+    assert_eq!(
+        between(english, "<style>", "</style>"),
+        between(&real.text, "<style>", "</style>")
+    );
+    assert_eq!(
+        between(english, "<h1>", "</h1>"),
+        between(&real.text, "<h1>", "</h1>")
+    );
+    app.get(&format!("{path}?language=it"))
+        .await
+        .expect_issues(400, &["language"]);
+    let stranger = app.tenant("Other").await.caller;
+    stranger.get(&path).await.expect_error(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_suppression_names_the_message_that_caused_it() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    suppress(&app, "eve@example.org").await;
+    let (id, link) = linked(&app, &news, "ada@example.org").await;
+    assert_unsubscribed(&follow(&app, &link).await);
+    let rows = app.get(super::SUPPRESSIONS).await.data(200);
+    let messages = [&rows[0]["messageId"], &rows[1]["messageId"]];
+    assert_eq!(messages, [&json!(id), &serde_json::Value::Null]);
 }
 
 #[tokio::test]

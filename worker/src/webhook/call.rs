@@ -4,16 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tracing::error;
-use waypost_core::address::Mailbox;
 use waypost_core::clock::Timestamp;
-use waypost_core::crypto::seal::Sealed;
 use waypost_core::fault::Fault;
 use waypost_core::ids::WorkerId;
 use waypost_core::webhook::client::{WebhookFailure, WebhookReply};
-use waypost_core::webhook::engine::{
-    DueContent, DueDelivery, DueMessage, EndpointCall, LeasedEndpoint,
-};
-use waypost_core::webhook::payload::{OrganizationPayload, Payload};
+use waypost_core::webhook::engine::{DueDelivery, EndpointCall, LeasedEndpoint};
 use waypost_core::webhook::schedule::CallOutcome;
 use waypost_core::webhook::secret::SigningSecret;
 use waypost_core::webhook::signature::{self, Signing};
@@ -116,7 +111,8 @@ pub(super) async fn call(
     if completed.was_cancelled {
         return completed;
     }
-    match body(&engine, &completed.target, &completed.delivery) {
+    let organization_id = completed.target.endpoint.organization_id;
+    match completed.delivery.body(&engine.sealer, organization_id) {
         Ok(body) => {
             let reply = post(&engine, &completed, started_at, body).await;
             completed.was_made = true;
@@ -129,54 +125,6 @@ pub(super) async fn call(
         }
     }
     completed
-}
-
-fn body(engine: &Engine, target: &CallTarget, delivery: &DueDelivery) -> Result<Bytes, Fault> {
-    match &delivery.content {
-        DueContent::Message(message) => message_body(engine, target, delivery, message),
-        DueContent::Organization(content) => {
-            let payload = OrganizationPayload {
-                event_id: delivery.event_id,
-                event_type: delivery.event_type,
-                occurred_at: delivery.occurred_at,
-                content,
-            };
-            Ok(payload.body())
-        }
-    }
-}
-
-fn message_body(
-    engine: &Engine,
-    target: &CallTarget,
-    delivery: &DueDelivery,
-    message: &DueMessage,
-) -> Result<Bytes, Fault> {
-    let recipient = engine.sealer.open(
-        target.endpoint.organization_id,
-        Sealed::Recipient,
-        delivery.message_id.0,
-        &message.address_sealed,
-    )?;
-    let recipient = String::from_utf8(recipient)
-        .map_err(|error| Fault::internal("read a recipient's address", error.utf8_error()))?;
-    let recipient = Mailbox::parse(&recipient)
-        .map_err(|error| Fault::internal("read a stored mailbox", error))?;
-    let payload = Payload {
-        event_id: delivery.event_id,
-        event_type: delivery.event_type,
-        occurred_at: delivery.occurred_at,
-        message_id: delivery.message_id,
-        recipient: recipient.address().as_str(),
-        from: &message.from_address,
-        subject: &message.subject,
-        tags: &message.tags,
-        metadata: message.metadata.as_ref(),
-        is_test: message.is_test,
-        provider_type: message.provider_type,
-        event_data: message.data.as_ref(),
-    };
-    Ok(payload.body())
 }
 
 async fn post(

@@ -12,6 +12,10 @@ use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::{Ids, MessageId, OrganizationId};
 
+/// The tag of a message that invites somebody. Its content is not shown: whoever may read the
+/// content of messages could accept the invitation, whose role may be a higher one.
+pub const INVITATION_TAG: &str = "waypost-invitation";
+
 /// What a recipient reads. No `Debug`: it must not be logged.
 pub struct StoredContent {
     pub subject: String,
@@ -59,6 +63,9 @@ pub enum ContentRefusal {
     /// Bodies are kept for a shorter time than messages.
     #[error("the content is no longer stored")]
     Expired,
+    /// The message invites somebody.
+    #[error("the content of an invitation is not shown")]
+    Withheld,
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -94,6 +101,9 @@ impl ContentReader {
             .ok_or(ContentRefusal::MessageNotFound)?;
         if position.is_some() && !found.has_recipient {
             return Err(ContentRefusal::RecipientNotFound);
+        }
+        if found.is_withheld {
+            return Err(ContentRefusal::Withheld);
         }
         let content = found.content.ok_or(ContentRefusal::Expired)?;
         if let ContentPart::Attachment(index) = part

@@ -3,7 +3,7 @@
 use sqlx::types::Json;
 use sqlx::{PgConnection, query};
 
-use super::StoredContent;
+use super::{INVITATION_TAG, StoredContent};
 use crate::attachment::AttachmentRef;
 use crate::db::OrFault;
 use crate::fault::Fault;
@@ -11,6 +11,8 @@ use crate::ids::{MessageId, OrganizationId};
 
 /// A message, as far as its content is concerned.
 pub(super) struct Found {
+    /// Whether the message has the tag of invitations.
+    pub(super) is_withheld: bool,
     /// Whether a recipient is at the position.
     pub(super) has_recipient: bool,
     /// `None` if it is no longer stored.
@@ -31,7 +33,8 @@ pub(super) async fn find(
                   nullif(coalesce(c.text, b.text), '') AS text,
                   b.headers AS "headers: Json<Vec<(String, String)>>",
                   b.attachments AS "attachments: Json<Vec<AttachmentRef>>",
-                  r.message_id IS NOT NULL AS "has_recipient!"
+                  r.message_id IS NOT NULL AS "has_recipient!",
+                  m.tags @> ARRAY[$4::text] AS "is_withheld!"
            FROM messages m
            LEFT JOIN message_bodies b ON b.message_id = $2
            LEFT JOIN recipients r ON r.message_id = $2 AND r.position = $3
@@ -40,11 +43,13 @@ pub(super) async fn find(
         organization_id.0,
         id.0,
         position,
+        INVITATION_TAG,
     )
     .fetch_optional(connection)
     .await
     .or_fault("find the content of a message")?;
     Ok(row.map(|row| Found {
+        is_withheld: row.is_withheld,
         has_recipient: row.has_recipient,
         content: row.has_body.then(|| StoredContent {
             subject: row.subject,

@@ -39,10 +39,10 @@ pub(super) async fn insert(
         .map(|row| row.unsubscribe_group_id.map(|id| id.0))
         .collect();
     let added = query_scalar!(
-        r#"INSERT INTO suppressions (id, organization_id, email_hash, unsubscribe_group_id, source, created_at)
-           SELECT id, organization_id, email_hash, group_id, source::suppression_source, $1
-           FROM UNNEST($2::uuid[], $3::uuid[], $4::bytea[], $5::uuid[], $6::text[])
-             AS n (organization_id, id, email_hash, group_id, source)
+        r#"INSERT INTO suppressions (id, organization_id, email_hash, unsubscribe_group_id, source, message_id, created_at)
+           SELECT id, organization_id, email_hash, group_id, source::suppression_source, message_id, $1
+           FROM UNNEST($2::uuid[], $3::uuid[], $4::bytea[], $5::uuid[], $6::text[], $7::uuid[])
+             AS n (organization_id, id, email_hash, group_id, source, message_id)
            ON CONFLICT ON CONSTRAINT suppressions_address_key DO NOTHING
            RETURNING id AS "id: SuppressionId""#,
         now,
@@ -51,6 +51,7 @@ pub(super) async fn insert(
         &rows.iter().map(|row| row.email_hash.0.as_slice()).collect::<Vec<_>>() as &[&[u8]],
         &groups as &[Option<Uuid>],
         &rows.iter().map(|row| row.source.as_str()).collect::<Vec<_>>() as &[&str],
+        &rows.iter().map(|row| row.message_id.0).collect::<Vec<_>>(),
     )
     .fetch_all(connection)
     .await

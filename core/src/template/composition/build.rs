@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::super::problem::Problem;
 use super::super::{PartRef, TemplateType, TemplateVersion, TextSource};
 use super::super::{VersionContent, mjml, plain_text, source};
 use super::compose::{self, Composer, Partials, SourceMarkup, TemplatePart};
@@ -140,14 +141,14 @@ fn build_template(
     let (path, _) = sources.body();
     let mut issues = Vec::new();
     let html = html_of(sources, parts, used);
-    let html = html.map_err(|problem| issues.push(Issue::new(path, problem)));
+    let html = html.map_err(|problem| issues.push(problem.issue(path)));
     let text = match (&sources.text, &html) {
         (TextSource::FromHtml, Ok((_, page))) => plain_text::of(page),
         (TextSource::FromHtml, Err(())) | (TextSource::None, _) => None,
         (TextSource::Given(text), _) => match text_of(text, parts, used) {
             Ok(text) => Some(text),
             Err(problem) => {
-                issues.push(Issue::new("textContent", problem));
+                issues.push(problem.issue("textContent"));
                 None
             }
         },
@@ -163,19 +164,20 @@ fn html_of(
     sources: &Sources,
     parts: &VersionParts,
     used: &mut Used,
-) -> Result<(String, String), String> {
+) -> Result<(String, String), Problem> {
     let markup = sources.markup();
     let mut composer = Composer::new(&parts.partials, markup);
-    let (_, body) = sources.body();
-    let mut body = composer.source(body)?;
+    let (_, own) = sources.body();
+    let mut body = composer.source(own)?;
     if let Some(layout) = &parts.layout {
-        let around = composer.source(layout.source(markup)?)?;
+        let around = composer.source(layout.source(markup)?);
+        let around = around.map_err(Problem::elsewhere)?;
         body = compose::wrap(&around, &body)?;
     }
     let is_composed = parts.layout.is_some() || composer.used().next().is_some();
     note(&composer, parts, used);
-    let explain = |problem: String| match is_composed {
-        true => format!("composed with its layout and partials, {problem}"),
+    let explain = |problem: Problem| match is_composed {
+        true => format!("composed with its layout and partials, {problem}").into(),
         false => problem,
     };
     let page = match markup {
@@ -186,27 +188,37 @@ fn html_of(
         Some(preheader) => compose::insert_preheader(&page, preheader)?,
         None => page.clone(),
     };
-    let explain = |problem: String| match markup {
-        SourceMarkup::Mjml => explain(format!("its HTML cannot be rendered: {problem}")),
-        SourceMarkup::Html | SourceMarkup::Text => explain(problem),
+    let explain = |problem: Problem| match (own_problem(own), markup) {
+        (Some(own), _) => own,
+        (None, SourceMarkup::Mjml) => {
+            explain(format!("its HTML cannot be rendered: {problem}").into())
+        }
+        (None, SourceMarkup::Html | SourceMarkup::Text) => explain(problem),
     };
     source::parse(&html).map_err(explain)?;
     Ok((html, page))
 }
 
+/// The syntax error of what the author wrote, in a line that the author sees, if it has one
+/// without its layout and partials and before MJML is compiled.
+fn own_problem(own: &str) -> Option<Problem> {
+    source::parse(&compose::without_partials(own)).err()
+}
+
 /// A given text with its partials, in the text of the layout if that has one.
-fn text_of(text: &str, parts: &VersionParts, used: &mut Used) -> Result<String, String> {
+fn text_of(own: &str, parts: &VersionParts, used: &mut Used) -> Result<String, Problem> {
     let mut composer = Composer::new(&parts.partials, SourceMarkup::Text);
-    let mut text = composer.source(text)?;
+    let mut text = composer.source(own)?;
     if let Some(around) = parts
         .layout
         .as_ref()
         .and_then(|layout| layout.text.as_ref())
     {
-        text = compose::wrap(&composer.source(around)?, &text)?;
+        let around = composer.source(around).map_err(Problem::elsewhere)?;
+        text = compose::wrap(&around, &text)?;
     }
     note(&composer, parts, used);
-    source::parse(&text)?;
+    source::parse(&text).map_err(|problem| own_problem(own).unwrap_or(problem))?;
     Ok(text)
 }
 
@@ -220,7 +232,7 @@ fn build_part(
     let mut issues = Vec::new();
     let mut check = |path, source: &str, markup| {
         let checked = check_part(sources.template_type, source, markup, parts, used);
-        issues.extend(checked.map_err(|problem| Issue::new(path, problem)).err());
+        issues.extend(checked.map_err(|problem| problem.issue(path)).err());
     };
     check(path, body, sources.markup());
     let text = match &sources.text {
@@ -247,16 +259,18 @@ fn check_part(
     markup: SourceMarkup,
     parts: &VersionParts,
     used: &mut Used,
-) -> Result<(), String> {
+) -> Result<(), Problem> {
     let places = compose::content_places(source);
     match template_type {
         TemplateType::Layout if places != 1 => {
-            return Err(format!(
+            let text = format!(
                 "must have {{{{{{@content}}}}}} exactly once, in the place of the content; it is there {places} times"
-            ));
+            );
+            return Err(text.into());
         }
         TemplateType::Partial if places != 0 => {
-            return Err("must not have {{{@content}}}, which is for layouts".to_owned());
+            let text = "must not have {{{@content}}}, which is for layouts";
+            return Err(text.to_owned().into());
         }
         TemplateType::Template | TemplateType::Layout | TemplateType::Partial => {}
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::super::lexer::{Strip, SyntaxError, TagOpening, Token};
 use super::super::pieces::{self, Piece, TagPiece};
+use super::super::problem::Problem;
 use super::super::source::locate;
 use super::super::{PartRef, SOURCE_BYTES_MAX, TemplateType};
 use crate::ids::{TemplateId, TemplateVersionId};
@@ -180,11 +181,11 @@ impl<'p> Composer<'p> {
     ///
     /// # Errors
     /// Why a partial cannot be put in, with the line and column of its tag.
-    pub(super) fn source(&mut self, source: &str) -> Result<String, String> {
+    pub(super) fn source(&mut self, source: &str) -> Result<String, Problem> {
         self.include(source).map(|included| included.source)
     }
 
-    fn include(&mut self, source: &str) -> Result<Included, String> {
+    fn include(&mut self, source: &str) -> Result<Included, Problem> {
         let whole = || Included {
             source: source.to_owned(),
             depth: 0,
@@ -253,7 +254,7 @@ impl<'p> Composer<'p> {
 /// # Errors
 /// That the layout does not have one place for it.
 pub(super) fn wrap(layout: &str, content: &str) -> Result<String, String> {
-    let pieces = pieces::split(layout).map_err(|error| locate(layout, &error))?;
+    let pieces = pieces::split(layout).map_err(|error| locate(layout, &error).to_string())?;
     let mut places = pieces.iter().filter_map(|piece| match piece {
         Piece::Tag(tag) if tag.is_content() => Some(&tag.range),
         Piece::Tag(_) | Piece::Text(_) | Piece::Raw(..) => None,

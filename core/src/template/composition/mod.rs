@@ -12,6 +12,7 @@
 
 mod build;
 pub(super) mod compose;
+mod draft;
 mod parts;
 pub mod store;
 #[cfg(test)]
@@ -523,10 +524,10 @@ fn unfit(template_type: TemplateType, content: &VersionContent) -> Vec<Issue> {
         .collect()
 }
 
-/// The creator of a version: the id of the caller's API key.
+/// The creator of a version: the id of the user or of the API key.
 fn author(actor: &Actor) -> String {
-    match actor {
-        Actor::ApiKey { id, .. } => id.to_string(),
-        Actor::Recipient | Actor::System => actor.kind().to_owned(),
+    match actor.identity() {
+        Some((id, _)) => id.to_string(),
+        None => actor.kind().to_owned(),
     }
 }

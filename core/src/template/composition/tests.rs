@@ -29,7 +29,8 @@ fn partials(parts: &[(&str, &str)]) -> Partials {
 }
 
 fn composed(source: &str, parts: &[(&str, &str)]) -> Result<String, String> {
-    Composer::new(&partials(parts), SourceMarkup::Html).source(source)
+    let composed = Composer::new(&partials(parts), SourceMarkup::Html).source(source);
+    composed.map_err(String::from)
 }
 
 #[test]

@@ -20,13 +20,14 @@ use mrml::prelude::parser::Error as MjmlError;
 use mrml::prelude::render::RenderOptions;
 
 use super::SOURCE_BYTES_MAX;
+use super::problem::Problem;
 use writer::CompilerInput;
 
 /// Compiles MJML to HTML.
 ///
 /// # Errors
 /// The first error, with its line if it is known.
-pub(super) fn compile(source: &str) -> Result<String, String> {
+pub(super) fn compile(source: &str) -> Result<String, Problem> {
     let root = reader::read(source)?;
     let input = writer::write(&root)?;
     let parsed = mrml::parse(&input.source).map_err(|error| describe(&input, &error))?;
@@ -50,31 +51,29 @@ pub(super) fn compile(source: &str) -> Result<String, String> {
         html = format!("{}\n{html}", input.before.join("\n"));
     }
     if html.len() > SOURCE_BYTES_MAX {
-        return Err(too_long());
+        return Err(too_long().into());
     }
     Ok(html)
 }
 
 /// Describes an error of the compiler with the line in the original source.
-fn describe(input: &CompilerInput<'_>, error: &MjmlError) -> String {
+fn describe(input: &CompilerInput<'_>, error: &MjmlError) -> Problem {
     let at = |position: &mrml::prelude::parser::Span, what: &str| {
         let line = input.line(position.start);
         let found = input.source.get(position.start..position.end);
         let found: String = found.unwrap_or_default().chars().take(40).collect();
-        format!("line {line}: {what} {}", found.trim())
-            .trim_end()
-            .to_owned()
+        Problem::at_line(line, format!("{what} {}", found.trim()).trim_end())
     };
-    match error {
-        MjmlError::UnexpectedElement { position, .. } => at(position, "unexpected element"),
-        MjmlError::UnexpectedToken { position, .. } => at(position, "unexpected"),
+    let text = match error {
+        MjmlError::UnexpectedElement { position, .. } => return at(position, "unexpected element"),
+        MjmlError::UnexpectedToken { position, .. } => return at(position, "unexpected"),
         MjmlError::MissingAttribute { name, position, .. } => {
-            at(position, &format!("the attribute {name} is missing in"))
+            return at(position, &format!("the attribute {name} is missing in"));
         }
-        MjmlError::InvalidAttribute { position, .. } => at(position, "invalid attribute"),
-        MjmlError::InvalidFormat { position, .. } => at(position, "invalid format"),
+        MjmlError::InvalidAttribute { position, .. } => return at(position, "invalid attribute"),
+        MjmlError::InvalidFormat { position, .. } => return at(position, "invalid format"),
         MjmlError::IncludeLoaderError { position, .. } => {
-            at(position, "includes are not supported:")
+            return at(position, "includes are not supported:");
         }
         MjmlError::ParserError { source, .. } => format!("cannot be compiled: {source}"),
         MjmlError::EndOfStream { .. } => {
@@ -82,7 +81,8 @@ fn describe(input: &CompilerInput<'_>, error: &MjmlError) -> String {
         }
         MjmlError::NoRootNode => "there is no <mjml> element".to_owned(),
         MjmlError::SizeLimit { .. } => "is too large".to_owned(),
-    }
+    };
+    text.into()
 }
 
 #[cfg(test)]

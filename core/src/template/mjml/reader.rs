@@ -1,6 +1,7 @@
 //! Parses MJML as mjml does. The content of elements that mjml calls ending tags (such as
 //! `mj-text`) is not MJML and is not parsed.
 
+use super::super::problem::Problem;
 use super::markup::{self, Attribute, Kind, Unclosed};
 
 /// The deepest nesting of elements.
@@ -97,7 +98,7 @@ impl<'a> Element<'a> {
 ///
 /// # Errors
 /// The first error, with its line.
-pub(super) fn read(source: &str) -> Result<Element<'_>, String> {
+pub(super) fn read(source: &str) -> Result<Element<'_>, Problem> {
     let mut reader = MjmlReader {
         source,
         at: 0,
@@ -111,11 +112,11 @@ pub(super) fn read(source: &str) -> Result<Element<'_>, String> {
     reader.read()?;
     match reader.root {
         Some(root) if root.name == "mjml" => Ok(root),
-        Some(root) => Err(format!(
-            "line {}: unexpected element <{}",
-            root.line, root.name
-        )),
-        None => Err("there is no <mjml> element".to_owned()),
+        Some(root) => {
+            let text = format!("unexpected element <{}", root.name);
+            Err(Problem::at_line(root.line, text))
+        }
+        None => Err("there is no <mjml> element".to_owned().into()),
     }
 }
 
@@ -132,7 +133,7 @@ struct MjmlReader<'a> {
 }
 
 impl<'a> MjmlReader<'a> {
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Result<(), Problem> {
         while let Some(markup) = self.next(self.at)? {
             let text = self.slice(self.at, markup.start);
             self.text(text);
@@ -155,7 +156,7 @@ impl<'a> MjmlReader<'a> {
         Err(self.at_line(self.source.len(), &error))
     }
 
-    fn next(&mut self, from: usize) -> Result<Option<markup::Markup<'a>>, String> {
+    fn next(&mut self, from: usize) -> Result<Option<markup::Markup<'a>>, Problem> {
         markup::next(self.source, from).map_err(|Unclosed(at)| {
             let found: String = self.slice(at, self.source.len()).chars().take(40).collect();
             self.at_line(at, &format!("this is not closed: {}", found.trim()))
@@ -345,8 +346,8 @@ impl<'a> MjmlReader<'a> {
         }
     }
 
-    fn at_line(&mut self, at: usize, error: &str) -> String {
-        format!("line {}: {error}", self.line(at))
+    fn at_line(&mut self, at: usize, error: &str) -> Problem {
+        Problem::at_line(self.line(at), error)
     }
 
     /// The line of an offset. Continues counting from the previous call's offset.

@@ -24,7 +24,7 @@ fn numbered(count: usize, part: &dyn Fn(usize) -> String) -> String {
 fn compile_with_stack(source: String) -> Result<String, String> {
     let thread = std::thread::Builder::new().stack_size(32 << 20);
     thread
-        .spawn(move || compile(&source))
+        .spawn(move || compile(&source).map_err(String::from))
         .unwrap()
         .join()
         .unwrap()

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use super::super::problem::Problem;
 use super::adapt;
 use super::defaults::Defaults;
 use super::placeholders::{Placeholders, RADIUS, UNDO, encode, in_quotes};
@@ -63,15 +64,13 @@ impl CompilerInput<'_> {
 ///
 /// # Errors
 /// The first error, with its line.
-pub(super) fn write<'a>(root: &Element<'a>) -> Result<CompilerInput<'a>, String> {
+pub(super) fn write<'a>(root: &Element<'a>) -> Result<CompilerInput<'a>, Problem> {
     let find = |name: &str| root.elements().find(|child| child.name == name);
     let (head, body) = (find("mj-head"), find("mj-body"));
     for child in root.elements() {
         if !["mj-head", "mj-body", "mj-raw"].contains(&child.name.as_str()) {
-            return Err(format!(
-                "line {}: unexpected element <{}",
-                child.line, child.name
-            ));
+            let text = format!("unexpected element <{}", child.name);
+            return Err(Problem::at_line(child.line, text));
         }
     }
     let mut defaults = Defaults::default();
@@ -149,7 +148,7 @@ impl<'a> MjmlWriter<'a> {
         let _infallible = write!(self.out.source, "</{name}>");
     }
 
-    fn head(&mut self, head: &Element<'a>) -> Result<(), String> {
+    fn head(&mut self, head: &Element<'a>) -> Result<(), Problem> {
         self.start(
             "mj-head",
             head.line,
@@ -191,7 +190,7 @@ impl<'a> MjmlWriter<'a> {
         Ok(())
     }
 
-    fn head_child(&mut self, child: &Element<'a>) -> Result<(), String> {
+    fn head_child(&mut self, child: &Element<'a>) -> Result<(), Problem> {
         let name = child.name.as_str();
         match name {
             "mj-attributes" => {}
@@ -233,7 +232,10 @@ impl<'a> MjmlWriter<'a> {
                 self.content(child.content);
                 self.end(name);
             }
-            _ => return Err(format!("line {}: unexpected element <{name}", child.line)),
+            _ => {
+                let text = format!("unexpected element <{name}");
+                return Err(Problem::at_line(child.line, text));
+            }
         }
         Ok(())
     }
@@ -259,13 +261,13 @@ impl<'a> MjmlWriter<'a> {
         }
     }
 
-    fn element(&mut self, element: &Element<'a>, parent: Parent<'a, '_>) -> Result<(), String> {
+    fn element(&mut self, element: &Element<'a>, parent: Parent<'a, '_>) -> Result<(), Problem> {
         let name = element.name.as_str();
         if name == "mj-raw" {
             return self.raw(element.content, parent.name, element.line);
         }
         let resolved = self.defaults.resolve(element, parent.classes);
-        let resolved = resolved.map_err(|error| format!("line {}: {error}", element.line))?;
+        let resolved = resolved.map_err(|error| Problem::at_line(element.line, error))?;
         let mut attributes = resolved;
         let own_gap = value(&attributes, "gap").unwrap_or_default().to_owned();
         let hides_thumbnails =
@@ -387,14 +389,15 @@ impl<'a> MjmlWriter<'a> {
         placeholders
     }
 
-    fn raw(&mut self, text: &'a str, parent: &str, line: usize) -> Result<(), String> {
+    fn raw(&mut self, text: &'a str, parent: &str, line: usize) -> Result<(), Problem> {
         let placeholders = &mut self.out.placeholders;
         match parent {
             // The compiler would count the comment as an image.
             "mj-carousel" if text.starts_with("<!--") => {}
             "mj-carousel" => {
                 let found: String = text.trim().chars().take(40).collect();
-                return Err(format!("line {line}: unexpected in mj-carousel: {found}"));
+                let text = format!("unexpected in mj-carousel: {found}");
+                return Err(Problem::at_line(line, text));
             }
             "mj-social" => self.out.source.push_str(&placeholders.add_in_social(text)),
             // The compiler writes the text into a comment for Outlook.

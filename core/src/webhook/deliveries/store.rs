@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
-use super::{Attempt, Delivery};
+use super::{Attempt, Delivery, DeliveryFilter};
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
@@ -21,32 +21,15 @@ pub(super) async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     endpoint_id: WebhookEndpointId,
-    status: Option<DeliveryStatus>,
+    filter: &DeliveryFilter,
     page: PageRequest,
 ) -> Result<Page<Delivery>, Fault> {
-    // Written so that index-only scans suffice.
-    let total = query_scalar!(
-        r#"WITH endpoint AS (SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2)
-           SELECT (SELECT count(*)
-                   FROM webhook_deliveries
-                   WHERE webhook_endpoint_id = (SELECT id FROM endpoint)
-                     AND $3::webhook_delivery_status IS NULL)
-                + (SELECT count(*)
-                   FROM webhook_deliveries
-                   WHERE webhook_endpoint_id = (SELECT id FROM endpoint) AND status = $3) AS "count!""#,
-        organization_id.0,
-        endpoint_id.0,
-        status as Option<DeliveryStatus>,
-    )
-    .fetch_one(&mut *connection)
-    .await
-    .or_fault("count webhook deliveries")?;
-    let total = u64::try_from(total).unwrap_or_default();
+    let total = count(&mut *connection, organization_id, endpoint_id, filter).await?;
     // Postgres walks over all rows before a page; skip that for a page behind the end.
     if page.is_past_end(total) {
         return Ok(Page::empty(total));
     }
-    // One of the two branches has rows; each uses its own index.
+    // One of the three branches has rows; each uses its own index.
     let rows = query_as!(
         DeliveryRow,
         r#"SELECT d.message_id AS "message_id!: MessageId", d.id AS "id!: WebhookDeliveryId",
@@ -61,14 +44,27 @@ pub(super) async fn list(
                (SELECT *
                 FROM webhook_deliveries
                 WHERE organization_id = $1 AND webhook_endpoint_id = $2
-                  AND $3::webhook_delivery_status IS NULL AND ($6::uuid IS NULL OR id < $6)
+                  AND $3::webhook_delivery_status IS NULL AND $7::uuid IS NULL AND ($6::uuid IS NULL OR id < $6)
+                  AND id >= $9::uuid AND id < $10::uuid AND created_at >= $11::timestamptz AND created_at < $12::timestamptz
+                  AND ($8::event_type IS NULL OR event_type = $8)
                 ORDER BY id DESC
                 LIMIT $4::bigint + $5::bigint)
                UNION ALL
                (SELECT *
                 FROM webhook_deliveries
                 WHERE organization_id = $1 AND webhook_endpoint_id = $2 AND status = $3
-                  AND ($6 IS NULL OR id < $6)
+                  AND $7 IS NULL AND ($6 IS NULL OR id < $6)
+                  AND id >= $9 AND id < $10 AND created_at >= $11 AND created_at < $12
+                  AND ($8 IS NULL OR event_type = $8)
+                ORDER BY id DESC
+                LIMIT $4::bigint + $5::bigint)
+               UNION ALL
+               (SELECT *
+                FROM webhook_deliveries
+                WHERE organization_id = $1 AND webhook_endpoint_id = $2 AND message_id = $7
+                  AND ($3 IS NULL OR status = $3) AND ($6 IS NULL OR id < $6)
+                  AND id >= $9 AND id < $10 AND created_at >= $11 AND created_at < $12
+                  AND ($8 IS NULL OR event_type = $8)
                 ORDER BY id DESC
                 LIMIT $4::bigint + $5::bigint)
                ORDER BY id DESC
@@ -77,14 +73,128 @@ pub(super) async fn list(
            ORDER BY d.id DESC"#,
         organization_id.0,
         endpoint_id.0,
-        status as Option<DeliveryStatus>,
+        filter.status as Option<DeliveryStatus>,
+        page.rows(),
+        page.offset(),
+        page.place().map(|place| place.id),
+        filter.message_id.map(|id| id.0),
+        filter.event_type as Option<WebhookEventType>,
+        filter.first_id(),
+        filter.end_id(),
+        filter.from(),
+        filter.to(),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list webhook deliveries")?;
+    let rows = rows.into_iter().map(Delivery::from).collect();
+    Ok(Page::of(rows, page, total, |last: &Delivery| {
+        Place::of_id(last.id.0)
+    }))
+}
+
+/// The number of an endpoint's deliveries.
+async fn count(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    endpoint_id: WebhookEndpointId,
+    filter: &DeliveryFilter,
+) -> Result<u64, Fault> {
+    let total = if filter.is_of_status_alone() {
+        // Written so that index-only scans suffice.
+        query_scalar!(
+            r#"WITH endpoint AS (SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2)
+               SELECT (SELECT count(*)
+                       FROM webhook_deliveries
+                       WHERE webhook_endpoint_id = (SELECT id FROM endpoint)
+                         AND $3::webhook_delivery_status IS NULL)
+                    + (SELECT count(*)
+                       FROM webhook_deliveries
+                       WHERE webhook_endpoint_id = (SELECT id FROM endpoint) AND status = $3) AS "count!""#,
+            organization_id.0,
+            endpoint_id.0,
+            filter.status as Option<DeliveryStatus>,
+        )
+        .fetch_one(connection)
+        .await
+    } else {
+        query_scalar!(
+            r#"SELECT (SELECT count(*)
+                       FROM webhook_deliveries
+                       WHERE organization_id = $1 AND webhook_endpoint_id = $2 AND $4::uuid IS NULL
+                         AND ($3::webhook_delivery_status IS NULL OR status = $3)
+                         AND id >= $6::uuid AND id < $7::uuid
+                         AND created_at >= $8::timestamptz AND created_at < $9::timestamptz
+                         AND ($5::event_type IS NULL OR event_type = $5))
+                    + (SELECT count(*)
+                       FROM webhook_deliveries
+                       WHERE organization_id = $1 AND webhook_endpoint_id = $2 AND message_id = $4
+                         AND ($3 IS NULL OR status = $3)
+                         AND id >= $6 AND id < $7 AND created_at >= $8 AND created_at < $9
+                         AND ($5 IS NULL OR event_type = $5)) AS "count!""#,
+            organization_id.0,
+            endpoint_id.0,
+            filter.status as Option<DeliveryStatus>,
+            filter.message_id.map(|id| id.0),
+            filter.event_type as Option<WebhookEventType>,
+            filter.first_id(),
+            filter.end_id(),
+            filter.from(),
+            filter.to(),
+        )
+        .fetch_one(connection)
+        .await
+    };
+    let total = total.or_fault("count webhook deliveries")?;
+    Ok(u64::try_from(total).unwrap_or_default())
+}
+
+/// A page of a message's deliveries to all endpoints, newest first, without their attempts.
+pub(super) async fn list_of_message(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    message_id: MessageId,
+    page: PageRequest,
+) -> Result<Page<Delivery>, Fault> {
+    let total = query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM webhook_deliveries WHERE organization_id = $1 AND message_id = $2"#,
+        organization_id.0,
+        message_id.0,
+    )
+    .fetch_one(&mut *connection)
+    .await
+    .or_fault("count the webhook deliveries of a message")?;
+    let total = u64::try_from(total).unwrap_or_default();
+    if page.is_past_end(total) {
+        return Ok(Page::empty(total));
+    }
+    let rows = query_as!(
+        DeliveryRow,
+        r#"SELECT d.message_id AS "message_id!: MessageId", d.id AS "id!: WebhookDeliveryId",
+                  d.webhook_endpoint_id AS "webhook_endpoint_id!: WebhookEndpointId",
+                  d.event_id AS "event_id!: EventId", d.event_type AS "event_type!: WebhookEventType",
+                  d.status AS "status!: DeliveryStatus", d.attempts AS "attempts!", d.next_attempt_at,
+                  d.created_at AS "created_at!", d.ended_at,
+                  (SELECT r.address_hash
+                   FROM recipients r
+                   WHERE r.message_id = d.message_id AND r.position = d.position) AS "to_hash: AddressHash"
+           FROM (
+               SELECT *
+               FROM webhook_deliveries
+               WHERE organization_id = $1 AND message_id = $2 AND ($5::uuid IS NULL OR id < $5)
+               ORDER BY id DESC
+               LIMIT $3 OFFSET $4
+           ) d
+           ORDER BY d.id DESC"#,
+        organization_id.0,
+        message_id.0,
         page.rows(),
         page.offset(),
         page.place().map(|place| place.id),
     )
     .fetch_all(connection)
     .await
-    .or_fault("list webhook deliveries")?;
+    .or_fault("list the webhook deliveries of a message")?;
     let rows = rows.into_iter().map(Delivery::from).collect();
     Ok(Page::of(rows, page, total, |last: &Delivery| {
         Place::of_id(last.id.0)

@@ -14,6 +14,8 @@
 //! accepted or given up. A call whose result was not recorded, because its worker died,
 //! is repeated. Not promised: an order.
 
+mod body;
+mod due;
 pub mod endpoint_health;
 pub mod store;
 
@@ -26,6 +28,7 @@ use crate::ids::{
     WorkerId,
 };
 use crate::provider::kind::ProviderType;
+pub use due::Due;
 use endpoint_health::EndpointHealth;
 
 use super::event_type::WebhookEventType;

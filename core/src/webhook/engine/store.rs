@@ -3,19 +3,18 @@
 use std::time::Duration;
 
 use chrono::SecondsFormat;
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use url::Url;
 use uuid::Uuid;
 
+use super::due::{Due, DueRow};
 use super::endpoint_health::EndpointHealth;
-use super::{CallRecord, Deactivation, DueContent, DueDelivery, DueMessage, LeasedEndpoint};
+use super::{CallRecord, Deactivation, DueDelivery, LeasedEndpoint};
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{
-    EventId, MessageId, OrganizationId, WebhookDeliveryId, WebhookEndpointId, WorkerId,
-};
+use crate::ids::{MessageId, OrganizationId, WebhookDeliveryId, WebhookEndpointId, WorkerId};
 use crate::provider::kind::ProviderType;
 use crate::webhook::event_type::WebhookEventType;
 use crate::webhook::schedule::AttemptDecision;
@@ -138,17 +137,6 @@ pub async fn find_leased(
     }))
 }
 
-/// Due deliveries of an endpoint.
-#[derive(Debug, Default)]
-pub struct Due {
-    pub deliveries: Vec<DueDelivery>,
-    /// Deliveries whose event, message or recipient was deleted or erased, so that no body
-    /// can be built.
-    pub orphans: Vec<(MessageId, WebhookDeliveryId)>,
-    /// When the last of them became due, if there may be more.
-    pub more_from: Option<Timestamp>,
-}
-
 /// Deliveries read by one statement.
 pub const READ_MAX: usize = 256;
 
@@ -222,74 +210,38 @@ pub async fn list_due(
     Ok(Due::of(rows))
 }
 
-/// A due delivery; columns of deleted rows are `None`.
-struct DueRow {
-    id: Uuid,
-    attempts: i32,
-    due_at: Timestamp,
-    message_id: Uuid,
-    event_id: Uuid,
-    event_type: WebhookEventType,
-    content: Option<Value>,
-    created_at: Timestamp,
-    occurred_at: Option<Timestamp>,
-    data: Option<Value>,
-    from_address: Option<String>,
-    subject: Option<String>,
-    tags: Option<Vec<String>>,
-    metadata: Option<Value>,
-    is_test: Option<bool>,
-    address_sealed: Option<Vec<u8>>,
-    provider_type: Option<ProviderType>,
-}
-
-impl Due {
-    fn of(rows: Vec<DueRow>) -> Self {
-        let is_full = rows.len() >= READ_MAX;
-        let mut due = Self {
-            more_from: rows.iter().map(|row| row.due_at).max().filter(|_| is_full),
-            ..Self::default()
-        };
-        for row in rows {
-            let (message_id, id) = (MessageId(row.message_id), WebhookDeliveryId(row.id));
-            match row.delivery() {
-                Some(delivery) => due.deliveries.push(delivery),
-                None => due.orphans.push((message_id, id)),
-            }
-        }
-        due
-    }
-}
-
-impl DueRow {
-    fn delivery(self) -> Option<DueDelivery> {
-        let (occurred_at, content) = match self.content {
-            // An event without a message occurs when its deliveries are inserted.
-            Some(Value::Object(content)) => (self.created_at, DueContent::Organization(content)),
-            _ => (
-                self.occurred_at?,
-                DueContent::Message(DueMessage {
-                    data: self.data,
-                    from_address: self.from_address?,
-                    subject: self.subject?,
-                    tags: self.tags?,
-                    metadata: self.metadata,
-                    is_test: self.is_test.unwrap_or_default(),
-                    address_sealed: self.address_sealed?,
-                    provider_type: self.provider_type,
-                }),
-            ),
-        };
-        Some(DueDelivery {
-            id: WebhookDeliveryId(self.id),
-            attempts: self.attempts,
-            message_id: MessageId(self.message_id),
-            event_id: EventId(self.event_id),
-            event_type: self.event_type,
-            occurred_at,
-            content,
-        })
-    }
+/// A delivery with the content of its calls, by the message's id and its own, whether it is due
+/// or not. `None` if what its content needs is no longer stored.
+pub(in crate::webhook) async fn find_content(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    (message_id, id): (MessageId, WebhookDeliveryId),
+) -> Result<Option<DueDelivery>, Fault> {
+    let row = query_as!(
+        DueRow,
+        r#"SELECT d.id AS "id!", d.attempts AS "attempts!", coalesce(d.next_attempt_at, d.created_at) AS "due_at!",
+                  d.message_id AS "message_id!", d.event_id AS "event_id!",
+                  d.event_type AS "event_type!: WebhookEventType", d.content, d.created_at AS "created_at!", e.occurred_at AS "occurred_at?", e.data, m.from_address AS "from_address?",
+                  coalesce(c.subject, m.subject) AS "subject?", m.tags AS "tags?", m.is_test AS "is_test?",
+                  CASE WHEN c.metadata IS NULL THEN m.metadata ELSE coalesce(m.metadata, '{}') || c.metadata
+                  END AS metadata, nullif(r.address_sealed, '') AS "address_sealed?",
+                  p.provider_type AS "provider_type?: ProviderType"
+           FROM webhook_deliveries d
+           LEFT JOIN events e ON e.message_id = d.message_id AND e.id = d.event_id
+           LEFT JOIN messages m ON m.id = d.message_id
+           LEFT JOIN recipients r ON r.message_id = d.message_id AND r.position = d.position
+           LEFT JOIN recipient_contents c ON c.message_id = d.message_id AND c.position = d.position
+           LEFT JOIN provider_account_types p
+             ON p.provider_account_id = coalesce(r.provider_account_id, m.provider_account_id)
+           WHERE d.organization_id = $1 AND d.message_id = $2 AND d.id = $3"#,
+        organization_id.0,
+        message_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find the content of a webhook delivery")?;
+    Ok(row.and_then(DueRow::delivery))
 }
 
 /// Marks deliveries as failed without a call.

@@ -24,7 +24,7 @@ const indented = (text: string, indent: string): string => text.replaceAll("\n",
  * What no source should hold as it is: control characters, the byte order mark (Go refuses it), what turns the direction of
  * a line (Rust refuses it), line separators, and halves of a surrogate pair.
  */
-// biome-ignore lint: control characters are the point
+// Control characters are the point
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };

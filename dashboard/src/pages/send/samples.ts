@@ -77,7 +77,7 @@ function curl({ path, fields }: Call, baseUrl: string): string {
   const names: string[] = [];
   const marked = json(fields, (filename) => `"\u0000${names.push(filename) - 1}\u0000"`);
   const guarded = marked.replaceAll(/[\\$`]/g, "\\$&");
-  // biome-ignore lint: the mark is a character that no JSON has
+  // The mark is a character that no JSON has
   const body = guarded.replaceAll(/\u0000(\d+)\u0000/g, (_, at) => `$(base64 < ${shellWord(names[Number(at)]!)} | tr -d '\\n')`);
   return `${head}  --data-binary @- <<JSON\n${body}\nJSON\n`;
 }

@@ -18,6 +18,7 @@ ErrorReason = Union[
         "ADDRESS_NOT_PUBLIC",
         "API_KEY_ENDED",
         "ATTACHMENT_NOT_FETCHED",
+        "CROSS_ORIGIN",
         "DOMAIN_BUSY",
         "DOMAIN_EXISTS",
         "DOMAIN_NOT_VERIFIED",
@@ -25,18 +26,29 @@ ErrorReason = Union[
         "IDEMPOTENCY_IN_PROGRESS",
         "IDEMPOTENCY_KEY_REUSED",
         "INVALID_CREDENTIALS",
+        "INVITATION_EXISTS",
+        "LAST_OWNER",
+        "MEMBER_EXISTS",
         "MESSAGE_CONTENT_GONE",
+        "MESSAGE_CONTENT_WITHHELD",
         "MESSAGE_FINISHED",
         "MESSAGE_NOT_FAILED",
         "MESSAGE_NOT_SCHEDULED",
         "MESSAGE_SENDING",
         "MESSAGE_SENT",
         "NO_ACTIVE_PROVIDER",
+        "NOT_A_MEMBER",
         "PARTIAL_EXISTS",
+        "PASSWORD_NOT_SET",
         "PROVIDER_ACCOUNT_NOT_ACTIVE",
         "PROVIDER_CANNOT_CARRY",
         "PROVIDER_REFUSED",
         "REFUSED_BEFORE",
+        "SECOND_FACTOR_ENABLED",
+        "SECOND_FACTOR_NOT_STARTED",
+        "SECOND_FACTOR_REQUIRED",
+        "SECOND_FACTOR_WRONG",
+        "SESSION_REQUIRED",
         "SUPPRESSION_EXISTS",
         "SUPPRESSION_LISTS_NOT_OFFERED",
         "TEMPLATE_IN_USE",
@@ -53,7 +65,9 @@ ErrorReason = Union[
         "UNKNOWN_ID",
         "UNKNOWN_UNSUBSCRIBE_GROUP",
         "URL_UNREACHABLE",
+        "USER_NOT_FOUND",
         "WEBHOOK_ENDPOINT_INACTIVE",
+        "WRONG_PASSWORD",
     ],
     str,
 ]
@@ -62,6 +76,8 @@ ErrorReason = Union[
 - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
 - `API_KEY_ENDED` - 409: the API key is revoked or expired.
 - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
+- `CROSS_ORIGIN` - 403: the request with a session has not the header `X-Waypost-Csrf: 1`, or not the `Origin` of
+this service.
 - `DOMAIN_BUSY` - 409: another request is changing the domain.
 - `DOMAIN_EXISTS` - 409: the account already has the domain.
 - `DOMAIN_NOT_VERIFIED` - 422: the sender's domain is not verified on the selected account.
@@ -69,19 +85,30 @@ ErrorReason = Union[
 - `IDEMPOTENCY_IN_PROGRESS` - 409: an earlier request with the idempotency key still runs.
 - `IDEMPOTENCY_KEY_REUSED` - 409: the idempotency key was used for another request.
 - `INVALID_CREDENTIALS` - 422: the provider rejected the credentials.
+- `INVITATION_EXISTS` - 409: the address has an invitation.
+- `LAST_OWNER` - 409: the organization has no other owner.
+- `MEMBER_EXISTS` - 409: the user is a member of the organization.
 - `MESSAGE_CONTENT_GONE` - 404, 409: the content of the message is no longer stored.
+- `MESSAGE_CONTENT_WITHHELD` - 404: the message invites somebody; its content is not shown.
 - `MESSAGE_FINISHED` - 409: all recipients of the message have the status FAILED.
 - `MESSAGE_NOT_FAILED` - 409: no recipient of the message has the status FAILED.
 - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
 - `MESSAGE_SENDING` - 409: the message is being sent.
 - `MESSAGE_SENT` - 409: the message was sent.
 - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+- `NOT_A_MEMBER` - 403: the user is no member of the organization, or of any.
 - `PARTIAL_EXISTS` - 409: a partial of this name exists.
+- `PASSWORD_NOT_SET` - 422: the user has no password and signs in at the OpenID Connect provider.
 - `PROVIDER_ACCOUNT_NOT_ACTIVE` - 422: the account that the message names does not exist or is not active.
 - `PROVIDER_CANNOT_CARRY` - 422: the selected account cannot carry a part of the message: its size, a header, an
 attachment.
 - `PROVIDER_REFUSED` - 422: the provider refused the request.
 - `REFUSED_BEFORE` - 422: an earlier request with the idempotency key was refused.
+- `SECOND_FACTOR_ENABLED` - 409: the user has a second factor.
+- `SECOND_FACTOR_NOT_STARTED` - 409: the user has no second factor, or none to confirm.
+- `SECOND_FACTOR_REQUIRED` - 401: the password is right; the code of the user's second factor is missing.
+- `SECOND_FACTOR_WRONG` - 401, 422: the code of the second factor is wrong or was used.
+- `SESSION_REQUIRED` - 403: the operation requires a session; the caller is an API key.
 - `SUPPRESSION_EXISTS` - 409: the address is already suppressed.
 - `SUPPRESSION_LISTS_NOT_OFFERED` - 422: the provider of the account has no suppression lists that can be read.
 - `TEMPLATE_IN_USE` - 409: current versions of templates use the layout or partial.
@@ -99,7 +126,9 @@ message names it.
 - `UNKNOWN_ID` - 422: the request names a record that does not exist; `details.issues` says which.
 - `UNKNOWN_UNSUBSCRIBE_GROUP` - 422: the unsubscribe group does not exist.
 - `URL_UNREACHABLE` - 422: no server responds at the webhook URL.
+- `USER_NOT_FOUND` - 422: there is no user with the address.
 - `WEBHOOK_ENDPOINT_INACTIVE` - 409: the webhook endpoint is not active.
+- `WRONG_PASSWORD` - 422: the password is wrong.
 """
 
 MessageStatus = Union[
@@ -139,6 +168,17 @@ MetricsGroupBy = Union[
 ]
 """By what the counts are grouped."""
 
+PageLanguage = Union[
+    Literal[
+        "en",
+        "de",
+        "fr",
+        "es",
+    ],
+    str,
+]
+"""A language of the pages for recipients."""
+
 SuppressionSource = Union[
     Literal[
         "BOUNCE",
@@ -161,6 +201,30 @@ WebhookDeliveryStatus = Union[
 ]
 """How far the delivery of an event to an endpoint is."""
 
+WebhookEventType = Union[
+    Literal[
+        "QUEUED",
+        "SENT",
+        "DELIVERED",
+        "OPENED",
+        "CLICKED",
+        "BOUNCED",
+        "COMPLAINED",
+        "UNSUBSCRIBED",
+        "DROPPED",
+        "DEFERRED",
+        "SUPPRESSION_CREATED",
+        "SUPPRESSION_REMOVED",
+        "DOMAIN_VERIFIED",
+        "DOMAIN_BROKEN",
+        "PROVIDER_FAILING",
+        "PROVIDER_RECOVERED",
+        "WEBHOOK_ENDPOINT_DISABLED",
+    ],
+    str,
+]
+"""What a webhook reports."""
+
 Permission = Union[
     Literal[
         "SEND",
@@ -171,6 +235,7 @@ Permission = Union[
         "METRICS_READ",
         "SETTINGS_WRITE",
         "CONTENT_READ",
+        "MEMBERS_WRITE",
     ],
     str,
 ]
@@ -179,12 +244,13 @@ Permission = Union[
 AuditActorType = Union[
     Literal[
         "api_key",
+        "user",
         "recipient",
         "system",
     ],
     str,
 ]
-"""Who made a change: a client with an API key, a recipient by a link in a message, or Waypost itself."""
+"""Who made a change: a client with an API key, a user, a recipient by a link in a message, or Waypost itself."""
 
 DeliveryMode = Union[
     Literal[
@@ -231,6 +297,20 @@ ProviderType = Union[
 ]
 """An email provider."""
 
+Role = Union[
+    Literal[
+        "OWNER",
+        "ADMIN",
+        "DEVELOPER",
+        "VIEWER",
+    ],
+    str,
+]
+"""What a member of an organization may do. `OWNER`: everything. `ADMIN`: everything but the members. `DEVELOPER`:
+`SEND`, `TEMPLATES_READ`, `TEMPLATES_WRITE`, `METRICS_READ`, `PROVIDERS_READ` and `CONTENT_READ`. `VIEWER`:
+`METRICS_READ`, `TEMPLATES_READ` and `PROVIDERS_READ`.
+"""
+
 TagMatch = Union[
     Literal[
         "any",
@@ -259,30 +339,6 @@ TemplateType = Union[
     str,
 ]
 """A `TEMPLATE` makes messages; a `LAYOUT` or a `PARTIAL` is a part of templates."""
-
-WebhookEventType = Union[
-    Literal[
-        "QUEUED",
-        "SENT",
-        "DELIVERED",
-        "OPENED",
-        "CLICKED",
-        "BOUNCED",
-        "COMPLAINED",
-        "UNSUBSCRIBED",
-        "DROPPED",
-        "DEFERRED",
-        "SUPPRESSION_CREATED",
-        "SUPPRESSION_REMOVED",
-        "DOMAIN_VERIFIED",
-        "DOMAIN_BROKEN",
-        "PROVIDER_FAILING",
-        "PROVIDER_RECOVERED",
-        "WEBHOOK_ENDPOINT_DISABLED",
-    ],
-    str,
-]
-"""What a webhook reports."""
 
 DomainState = Union[
     Literal[
@@ -346,6 +402,23 @@ ErrorCode = Union[
 ]
 """The kind of an error, for programs."""
 
+CallerPermission = Union[
+    Literal[
+        "SEND",
+        "TEMPLATES_READ",
+        "TEMPLATES_WRITE",
+        "PROVIDERS_READ",
+        "PROVIDERS_WRITE",
+        "METRICS_READ",
+        "SETTINGS_WRITE",
+        "CONTENT_READ",
+        "MEMBERS_WRITE",
+        "OPERATOR",
+    ],
+    str,
+]
+"""What an API key or a session may do. Only a session of an operator has `OPERATOR`."""
+
 EventType = Union[
     Literal[
         "QUEUED",
@@ -373,6 +446,41 @@ BounceType = Union[
 ]
 """Why an address did not get a message: it does not exist, it could not be delivered to for now, or the receiving
 server blocked the message.
+"""
+
+ProviderCircuitState = Union[
+    Literal[
+        "CLOSED",
+        "OPEN",
+        "HALF_OPEN",
+    ],
+    str,
+]
+"""Whether calls to a provider account are made."""
+
+ProviderCircuitCause = Union[
+    Literal[
+        "CALLS_FAILED",
+        "PROVIDER_PAUSE",
+        "ACCOUNT_UNUSABLE",
+    ],
+    str,
+]
+"""`CALLS_FAILED`: too many calls failed. `PROVIDER_PAUSE`: the provider named a time for which it wants no calls.
+`ACCOUNT_UNUSABLE`: the provider refuses all mail of the account.
+"""
+
+ProviderFailureCause = Union[
+    Literal[
+        "ACCOUNT_UNUSABLE",
+        "CALLS_FAILED",
+        "INVALID_CREDENTIALS",
+    ],
+    str,
+]
+"""`ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls
+failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the
+credentials. An account may fail for several causes; each ends by itself.
 """
 
 RecipientKind = Union[
@@ -407,19 +515,6 @@ UnverifiedDomains = Union[
 ]
 """What is done with a message whose sender has a domain that no provider account has verified."""
 
-ProviderFailureCause = Union[
-    Literal[
-        "ACCOUNT_UNUSABLE",
-        "CALLS_FAILED",
-        "INVALID_CREDENTIALS",
-    ],
-    str,
-]
-"""`ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls
-failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the
-credentials. An account may fail for several causes; each ends by itself.
-"""
-
 WebhookDisabledReason = Union[
     Literal[
         "GONE",
@@ -428,6 +523,25 @@ WebhookDisabledReason = Union[
     str,
 ]
 """`GONE`: the endpoint answered 410. `FAILING`: all calls failed for five days."""
+
+
+class _AcceptInvitationRequest(TypedDict):
+    token: str
+    password: str
+
+
+class AcceptInvitationRequest(_AcceptInvitationRequest, total=False):
+    """The answer to an invitation."""
+
+    name: str
+    code: str
+
+
+class AcceptPasswordResetRequest(TypedDict):
+    """The new password."""
+
+    token: str
+    password: str
 
 
 class ApiKey(Model):
@@ -456,7 +570,7 @@ class ApiKey(Model):
     created_at: datetime
     """When it was created."""
     created_by: str
-    """The id of the API key that created this key, or `system` if the operator created it."""
+    """The id of the user or of the API key that created this key, or `system` if the operator created it."""
     revoked_at: Optional[datetime]
     """When the key was revoked; null if it was not."""
     old_secret_valid_until: Optional[datetime]
@@ -489,7 +603,7 @@ class ApiKeyWithSecret(Model):
     created_at: datetime
     """When it was created."""
     created_by: str
-    """The id of the API key that created this key, or `system` if the operator created it."""
+    """The id of the user or of the API key that created this key, or `system` if the operator created it."""
     revoked_at: Optional[datetime]
     """When the key was revoked; null if it was not."""
     old_secret_valid_until: Optional[datetime]
@@ -633,6 +747,12 @@ class CancelledMessage(Model):
     """The number of cancelled recipients, by this request and by earlier ones."""
 
 
+class ConfirmTotpRequest(TypedDict):
+    """How to confirm a second factor."""
+
+    code: str
+
+
 class _ConnectProviderRequest(TypedDict):
     provider_type: ProviderType
     display_name: str
@@ -706,6 +826,20 @@ class CreateApiKeyRequest(_CreateApiKeyRequest, total=False):
     expires_at: Union[datetime, str]
 
 
+class CreateInvitationRequest(TypedDict):
+    """Somebody to invite."""
+
+    email: str
+    role: Role
+
+
+class CreateMemberRequest(TypedDict):
+    """A user to make a member."""
+
+    email: str
+    role: Role
+
+
 class CreateProviderDomainRequest(TypedDict):
     """A domain to add to an account."""
 
@@ -727,6 +861,17 @@ class CreateRoutingRuleRequest(_CreateRoutingRuleRequest, total=False):
     tag_match: TagMatch
     fallback_provider_account_ids: Sequence[str]
     on_unknown: OnUnknown
+
+
+class _CreateSessionRequest(TypedDict):
+    email: str
+    password: str
+
+
+class CreateSessionRequest(_CreateSessionRequest, total=False):
+    """Who signs in."""
+
+    code: str
 
 
 class _CreateSuppressionRequest(TypedDict):
@@ -806,6 +951,31 @@ class CurrentTemplateVersion(Model):
     """The id of the version."""
     version_number: int
     """The number of the version, from 1."""
+
+
+class DeadJob(Model):
+    """A chunk of a message that no worker takes any more."""
+
+    message_id: str
+    chunk: int
+    """The number of the chunk in its message, from 0."""
+    organization_id: str
+    """The organization that it belongs to."""
+    recipients: int
+    """The number of recipients without a final status."""
+    losses: int
+    """How many workers were lost while they held the chunk."""
+    dead_since: datetime
+    """Since when no worker takes it."""
+    reason: str
+    """Why no worker takes the chunk any more."""
+
+
+class DisableTotpRequest(TypedDict):
+    """How to remove the second factor."""
+
+    password: str
+    code: str
 
 
 class DomainVerification(Model):
@@ -948,6 +1118,101 @@ class ImportSuppressionsRequest(_ImportSuppressionsRequest, total=False):
     """Addresses to suppress."""
 
     unsubscribe_group_id: str
+
+
+class Invitation(Model):
+    """An invitation that is neither accepted nor expired."""
+
+    id: str
+    """The id."""
+    email: str
+    """The address."""
+    role: Role
+    """The role."""
+    created_at: datetime
+    """When it was created."""
+    expires_at: datetime
+    """When the link stops working."""
+    created_by: str
+    """The id of the user or of the API key that invited, or `system` if the operator did."""
+
+
+class InvitationDetail(Model):
+    """What an invitation says."""
+
+    organization_name: str
+    """The name of the organization."""
+    email: str
+    """The address."""
+    role: Role
+    """The role."""
+    has_user: bool
+    """Whether there is a user with the address, whose password must be given."""
+
+
+class InvitationWithUrl(Model):
+    """An invitation with its link, which is returned only once."""
+
+    id: str
+    """The id."""
+    email: str
+    """The address."""
+    role: Role
+    """The role."""
+    created_at: datetime
+    """When it was created."""
+    expires_at: datetime
+    """When the link stops working."""
+    created_by: str
+    """The id of the user or of the API key that invited, or `system` if the operator did."""
+    url: str
+    """The link. It works once, for seven days."""
+    mailed: bool
+    """Whether the link is sent to the address through Waypost. If not, pass it on."""
+
+
+class JobQueue(Model):
+    """The jobs of a queue in Redis, by their state."""
+
+    name: str
+    """The name of the queue."""
+    waiting: int
+    """Jobs that no worker has fetched."""
+    fetched: int
+    """Jobs that a worker has fetched and not finished."""
+    delayed: int
+    """Jobs that are due later."""
+
+
+class LookUpInvitationRequest(TypedDict):
+    """The link to look up."""
+
+    token: str
+
+
+class LookUpPasswordResetRequest(TypedDict):
+    """The link to look up."""
+
+    token: str
+
+
+class Member(Model):
+    """A user of the organization."""
+
+    id: str
+    """The id of the membership."""
+    user_id: str
+    """The user."""
+    email: str
+    """The address."""
+    name: str
+    """The name of the user."""
+    role: Role
+    """The role."""
+    last_signed_in_at: Optional[datetime]
+    """When the user last began a session in the organization."""
+    created_at: datetime
+    """When the user became a member."""
 
 
 class _MessageAttachment(TypedDict):
@@ -1194,6 +1459,33 @@ class MetricsTotals(Model):
     """`total_complained` divided by `total_delivered`."""
 
 
+class OidcMethod(Model):
+    """The OpenID Connect provider at which users can sign in; null if there is none."""
+
+    name: str
+    """The name of the provider, for people."""
+    url: str
+    """Where the sign-in begins, relative to the public URL."""
+
+
+class OrganizationMembership(Model):
+    """An organization of a user."""
+
+    id: str
+    """The id."""
+    name: str
+    """The name of the organization."""
+    role: Role
+    """The role of the user in this organization."""
+
+
+class PagePreview(Model):
+    """A page as a recipient sees it."""
+
+    html: str
+    """The whole page. Show it in a frame without rights (`<iframe sandbox>`)."""
+
+
 class Pagination(Model):
     """The position of a page in its list."""
 
@@ -1215,6 +1507,32 @@ class PassedOverRule(Model):
     rule: RoutingRule
     reason: str
     """Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or `PROVIDER_INACTIVE`."""
+
+
+class PasswordResetDetail(Model):
+    """Whose password a link sets."""
+
+    email: str
+    """The address."""
+
+
+class _PreviewTemplateDraftRequest(TypedDict):
+    html_content: str
+
+
+class PreviewTemplateDraftRequest(_PreviewTemplateDraftRequest, total=False):
+    """The content of a version to preview, as for a new version, and its variables."""
+
+    variables: Mapping[str, Any]
+    locale: str
+    subject: str
+    preheader: str
+    from_: str
+    reply_to: Addresses
+    layout_id: str
+    mjml_source: str
+    text_content: str
+    variables_schema: Mapping[str, Any]
 
 
 class PreviewTemplateRequest(TypedDict, total=False):
@@ -1259,6 +1577,54 @@ class ProviderAccount(Model):
     """When it was last changed."""
 
 
+class ProviderCircuit(Model):
+    """Whether calls to a provider account are made."""
+
+    state: ProviderCircuitState
+    """CLOSED: calls are made. OPEN: no calls are made until `until`. HALF_OPEN: each worker makes one call, whose
+    result decides.
+    """
+    cause: Optional[ProviderCircuitCause]
+    """Why the circuit is not closed; null if it is."""
+    until: Optional[datetime]
+    """When the next call may be made; null unless the circuit is open."""
+
+
+class ProviderFailure(Model):
+    """One cause for which an account fails."""
+
+    cause: ProviderFailureCause
+    since: datetime
+    """Since when the account fails for this cause."""
+
+
+class ProviderHealth(Model):
+    """How a provider account does at the moment."""
+
+    provider_account_id: str
+    """The provider account."""
+    provider_type: ProviderType
+    display_name: str
+    """The name of the account."""
+    is_active: bool
+    """Whether the account sends messages."""
+    circuit: Optional[ProviderCircuit]
+    """Whether calls to the account are made; null while Redis, which knows it, does not answer."""
+    throttled_rate_per_second: Optional[float]
+    """The calls per second, over all workers, to which Waypost holds back now because the provider throttles; null if
+    it does not throttle, or while Redis does not answer.
+    """
+    sending_paused_reason: Optional[str]
+    """Why the account cannot send, as reported by the provider; null if it can."""
+    failures: List[ProviderFailure]
+    """What is wrong with the account now, as the event PROVIDER_FAILING reports it."""
+    calls: RecentProviderCalls
+    max_rate_per_second: Optional[int]
+    """The most calls to the provider per second, over all workers; null means no limit."""
+    max_concurrency: Optional[int]
+    """The most concurrent calls to the provider, over all workers; null means no limit."""
+
+
 class ProviderImportResult(Model):
     """The result of an import from a provider."""
 
@@ -1281,6 +1647,29 @@ class RateLimits(Model):
     """The limit of all other operations together."""
 
 
+class RecentProviderCalls(Model):
+    """The newest calls of the last 15 minutes, at most 1,000. Tests are not counted."""
+
+    since: datetime
+    """All calls since this time are counted: 15 minutes ago, or later if there were more than 1,000."""
+    accepted: int
+    """The number of calls that the provider accepted."""
+    rejected: int
+    """The number of calls that the provider rejected."""
+    throttled: int
+    """The number of calls that the provider throttled."""
+    unavailable: int
+    """The number of calls that failed without a delivery."""
+    unknown: int
+    """The number of calls whose answer was lost."""
+    pending: int
+    """The number of calls that have not ended."""
+    median_duration_ms: Optional[int]
+    """The median of the durations of the calls, in milliseconds; null if no call ended."""
+    p95_duration_ms: Optional[int]
+    """The 95th percentile of the durations of the calls, in milliseconds; null if no call ended."""
+
+
 class RecipientDetail(Model):
     """One recipient of a message."""
 
@@ -1299,6 +1688,13 @@ class RecipientDetail(Model):
     """The error of the latest failed attempt."""
     events: List[HistoryEvent]
     """The events, oldest first."""
+
+
+class RecoveryCodes(Model):
+    """The recovery codes, which are shown once."""
+
+    recovery_codes: List[str]
+    """Ten codes. Each replaces the code of the second factor once."""
 
 
 class RemovalResult(Model):
@@ -1352,6 +1748,14 @@ class ResolveRouteRequest(_ResolveRouteRequest, total=False):
     """The message to resolve the route of."""
 
     tags: Sequence[str]
+
+
+class RetriedDeadJobs(Model):
+    """The dead jobs that are due again."""
+
+    message_id: str
+    chunks: int
+    """The number of chunks."""
 
 
 class RolledBack(Model):
@@ -1427,6 +1831,31 @@ class RoutingRule(Model):
     """When it was created."""
     updated_at: datetime
     """When it was last changed."""
+
+
+class SchedulerTask(Model):
+    """A task of the scheduler, with its last run."""
+
+    name: str
+    """The name of the task."""
+    every_ms: int
+    """How often the task runs, in milliseconds."""
+    leader: str
+    """The process that ran the task last."""
+    last_started_at: datetime
+    """When the last run began."""
+    last_finished_at: Optional[datetime]
+    """When the last finished run ended."""
+    last_succeeded_at: Optional[datetime]
+    """When the last successful run ended."""
+    took_ms: Optional[int]
+    """How long the last finished run took, in milliseconds."""
+    lag_ms: int
+    """How long ago the last successful run was, less one interval, in milliseconds."""
+    is_late: bool
+    """Whether the task needs attention."""
+    last_error: Optional[str]
+    """The error of the last finished run."""
 
 
 class SendAttempt(Model):
@@ -1546,9 +1975,39 @@ class SeriesQuery(Model):
     """The time zone of the buckets, by its IANA name."""
 
 
+class Session(Model):
+    """Who is signed in, and where."""
+
+    user: User
+    organization: SessionOrganization
+    role: Role
+    """The role of the user in the organization."""
+    permissions: List[CallerPermission]
+    """The permissions of the role, and `OPERATOR` if the user is an operator."""
+    organizations: List[OrganizationMembership]
+    """The organizations of the user, by their names."""
+    created_at: datetime
+    """When it was created."""
+    expires_at: datetime
+    """When the session ends at the latest. It ends earlier after 12 hours without a request."""
+
+
+class SessionOrganization(Model):
+    """The organization of a session."""
+
+    id: str
+    """The id."""
+    name: str
+    """The name of the organization."""
+
+
 class Settings(Model):
     """The settings of the organization."""
 
+    name: str
+    """The name of the organization. Recipients see it on the pages of unsubscribe links."""
+    brand_color: Optional[str]
+    """The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour."""
     unverified_domains: UnverifiedDomains
     """What happens to a message whose sender domain is not verified on the provider account: `reject` (the send gets
     422) or `accept` (the send gets 202 with `domainVerified: false`).
@@ -1567,6 +2026,20 @@ class Settings(Model):
     """How many soft bounces of an address add a suppression for it, with the source BOUNCE; 0 means never."""
     soft_bounce_window_days: int
     """The number of days within which soft bounces are counted together."""
+
+
+class SignInMethods(Model):
+    """The ways to sign in."""
+
+    password: bool
+    """Whether users can sign in with a password."""
+    oidc: Optional[OidcMethod]
+
+
+class StartTotpRequest(TypedDict):
+    """How to begin a second factor."""
+
+    password: str
 
 
 class Success(Model):
@@ -1600,6 +2073,10 @@ class Suppression(Model):
     """The source of the suppression."""
     created_at: datetime
     """When it was created."""
+    message_id: Optional[str]
+    """The message that bounced, that was reported or whose unsubscribe link was used; null if no message caused the
+    suppression or it is not known. The message may have been deleted since.
+    """
 
 
 class Template(Model):
@@ -1768,6 +2245,15 @@ class TemplateVersionSummary(Model):
     """When it was created."""
 
 
+class TotpEnrolment(Model):
+    """The secret of a second factor, which is shown once."""
+
+    secret: str
+    """The secret in base 32, to type into an authenticator."""
+    uri: str
+    """The `otpauth` URI of the secret, for a QR code."""
+
+
 class UnsubscribeGroup(Model):
     """A kind of messages that recipients can unsubscribe from."""
 
@@ -1792,6 +2278,18 @@ class UpdateApiKeyRequest(TypedDict, total=False):
     permissions: Sequence[Permission]
     allowed_ips: Sequence[str]
     expires_at: Optional[Union[datetime, str]]
+
+
+class UpdateInvitationRequest(TypedDict, total=False):
+    """The changes to an invitation. Absent fields keep their values."""
+
+    role: Role
+
+
+class UpdateMemberRequest(TypedDict, total=False):
+    """The changes to a member. Absent fields keep their values."""
+
+    role: Role
 
 
 class UpdateMessageRequest(TypedDict, total=False):
@@ -1825,9 +2323,17 @@ class UpdateRoutingRuleRequest(TypedDict, total=False):
     on_unknown: OnUnknown
 
 
+class UpdateSessionRequest(TypedDict):
+    """The change of a session."""
+
+    organization_id: str
+
+
 class UpdateSettingsRequest(TypedDict, total=False):
     """The changes to the settings. Absent fields keep their values."""
 
+    name: str
+    brand_color: Optional[str]
     unverified_domains: UnverifiedDomains
     track_opens: bool
     track_clicks: bool
@@ -1853,6 +2359,14 @@ class UpdateUnsubscribeGroupRequest(TypedDict, total=False):
     is_default: bool
 
 
+class UpdateUserRequest(TypedDict, total=False):
+    """The changes to the user. Absent fields keep their values."""
+
+    name: str
+    password: str
+    current_password: Optional[str]
+
+
 class UpdateWebhookEndpointRequest(TypedDict, total=False):
     """The changes to an endpoint. Absent fields keep their values."""
 
@@ -1860,6 +2374,25 @@ class UpdateWebhookEndpointRequest(TypedDict, total=False):
     events: Sequence[WebhookEventType]
     tags: Sequence[str]
     is_active: bool
+
+
+class User(Model):
+    """A user."""
+
+    id: str
+    """The id."""
+    email: str
+    """The address."""
+    name: str
+    """The name of the user."""
+    totp_enabled: bool
+    """Whether the user has a second factor."""
+    has_password: bool
+    """Whether the user can sign in with a password."""
+    is_operator: bool
+    """Whether the user may see and change what belongs to the installation."""
+    created_at: datetime
+    """When it was created."""
 
 
 class ValidationResult(Model):
@@ -1913,6 +2446,41 @@ class WebhookDelivery(Model):
     """When the endpoint accepted the event, or the last attempt failed."""
     attempts: List[WebhookAttempt]
     """The newest 20 attempts, oldest first."""
+
+
+class WebhookDeliveryDetail(Model):
+    """A delivery with the body of its calls."""
+
+    id: str
+    """The id of the delivery. The endpoint gets it as the header `webhook-id`."""
+    webhook_endpoint_id: str
+    """The webhook endpoint."""
+    message_id: Optional[str]
+    """The id of the message; null if the event is about no message."""
+    event_id: str
+    """The id of the event."""
+    event_type: WebhookEventType
+    to_hash: Optional[str]
+    """The SHA-256 of the recipient's address in lower case, as lower-case hexadecimal; null if the event is about no
+    message, or the recipient is no longer stored.
+    """
+    status: WebhookDeliveryStatus
+    """The status of the delivery."""
+    attempt_count: int
+    """The number of attempts since the delivery was created, or since it was last replayed after its end."""
+    next_attempt_at: Optional[datetime]
+    """When the next attempt is due; null if the delivery has ended."""
+    created_at: datetime
+    """When it was created."""
+    ended_at: Optional[datetime]
+    """When the endpoint accepted the event, or the last attempt failed."""
+    attempts: List[WebhookAttempt]
+    """The newest 20 attempts, oldest first."""
+    payload: Optional[Dict[str, Any]]
+    """The body that is posted, as a call builds it now; null if the message or the recipient's address is no longer
+    stored. The earlier calls posted the same, except for what was learned since: `provider_type` before the
+    message was sent.
+    """
 
 
 class WebhookEndpoint(Model):
@@ -1980,6 +2548,21 @@ class WebhookTestResult(Model):
     """The HTTP status; 0 if there was no response."""
     response_time: str
     """The response time in milliseconds, such as `123ms`."""
+
+
+class Worker(Model):
+    """A worker that is registered."""
+
+    name: str
+    """The name of the worker's machine and process."""
+    started_at: datetime
+    """When the worker registered."""
+    leased_until: datetime
+    """When the leases of the worker end, if it sends no heartbeat."""
+    is_dead: bool
+    """Whether the leases of the worker have ended."""
+    chunks: int
+    """The number of chunks that the worker holds."""
 
 
 class QueuedEvent(Model):
@@ -2413,7 +2996,7 @@ class ErrorDetails(Model):
 
     issues: Optional[List[ErrorIssue]]
     """The first 100 mistakes of an invalid request."""
-    required_permission: Optional[Permission]
+    required_permission: Optional[CallerPermission]
     """With 403: the permission that the API key lacks."""
     provider_type: Optional[ProviderType]
     """The provider that refused the request."""
@@ -2435,6 +3018,11 @@ class ErrorIssue(Model):
     """Where in the request, such as `to.3`; empty for the whole."""
     message: str
     """What is wrong, for people."""
+    line: Optional[int]
+    """The line of a mistake in a source of a template, from 1; absent if it is not known or not one of this source.
+    """
+    column: Optional[int]
+    """The column of the mistake in this line, in characters, from 1; absent if it is not known."""
 
 
 class EventSecrets(TypedDict, total=False):

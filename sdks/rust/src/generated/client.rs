@@ -109,4 +109,40 @@ impl Waypost {
     pub fn webhook_endpoints(&self) -> resources::WebhookEndpoints {
         resources::WebhookEndpoints::new(&self.http)
     }
+
+    /// Sign in and out, and switch the organization.
+    #[must_use]
+    pub fn session(&self) -> resources::Session {
+        resources::Session::new(&self.http)
+    }
+
+    /// The signed-in user: name, password and second factor.
+    #[must_use]
+    pub fn user(&self) -> resources::User {
+        resources::User::new(&self.http)
+    }
+
+    /// The users of the organization and their roles.
+    #[must_use]
+    pub fn members(&self) -> resources::Members {
+        resources::Members::new(&self.http)
+    }
+
+    /// Links by which people become members of the organization.
+    #[must_use]
+    pub fn invitations(&self) -> resources::Invitations {
+        resources::Invitations::new(&self.http)
+    }
+
+    /// Links by which users set a new password.
+    #[must_use]
+    pub fn password_resets(&self) -> resources::PasswordResets {
+        resources::PasswordResets::new(&self.http)
+    }
+
+    /// What belongs to the installation: tasks, workers, queues and dead jobs.
+    #[must_use]
+    pub fn operator(&self) -> resources::Operator {
+        resources::Operator::new(&self.http)
+    }
 }

@@ -34,6 +34,12 @@ impl Messages {
         MessagesAttachments::new(&self.http)
     }
 
+    /// The webhook deliveries.
+    #[must_use]
+    pub fn webhook_deliveries(&self) -> MessagesWebhookDeliveries {
+        MessagesWebhookDeliveries::new(&self.http)
+    }
+
     /// Send a message.
     ///
     /// Requires the permission `SEND`. The response 202 means that the message is stored and will be sent, even if
@@ -280,6 +286,40 @@ impl MessagesAttachments {
     }
 }
 
+/// The webhook deliveries.
+#[derive(Debug, Clone)]
+pub struct MessagesWebhookDeliveries {
+    http: Arc<Http>,
+}
+
+impl MessagesWebhookDeliveries {
+    pub(crate) fn new(http: &Arc<Http>) -> Self {
+        Self { http: Arc::clone(http) }
+    }
+
+    /// List a message's webhook deliveries.
+    ///
+    /// Requires the permission `SETTINGS_WRITE`. The deliveries of the message's events to all webhook endpoints, the
+    /// newest first, each with its attempts.
+    ///
+    /// - `message_id`: The id of the message.
+    pub fn list(
+        &self,
+        message_id: &str,
+    ) -> Call<Page<types::WebhookDelivery>, types::ListMessageWebhookDeliveriesParams> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::GET,
+                route: "/v1/messages/{id}/webhook-deliveries",
+                path: vec![message_id.to_owned()],
+                ..Request::default()
+            },
+            types::ListMessageWebhookDeliveriesParams::default(),
+        )
+    }
+}
+
 /// Counts and rates of sent, delivered, opened, clicked, bounced and reported messages.
 #[derive(Debug, Clone)]
 pub struct Metrics {
@@ -477,6 +517,33 @@ impl Providers {
                 route: "/v1/providers/{id}/event-webhook",
                 path: vec![id.to_owned()],
                 repeatable: true,
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// List the health of provider accounts.
+    ///
+    /// Requires the permission `PROVIDERS_READ`. The oldest account comes first.
+    pub fn list_health(&self) -> Call<Page<types::ProviderHealth>> {
+        Call::new(&self.http, Request { method: Method::GET, route: "/v1/providers/health", ..Request::default() }, ())
+    }
+
+    /// Get the health of a provider account.
+    ///
+    /// Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how the calls of the last
+    /// 15 minutes ended.
+    ///
+    /// - `id`: The id of the provider account.
+    pub fn get_health(&self, id: &str) -> Call<types::ProviderHealth> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::GET,
+                route: "/v1/providers/{id}/health",
+                path: vec![id.to_owned()],
                 data: true,
                 ..Request::default()
             },
@@ -1093,6 +1160,32 @@ impl Templates {
         )
     }
 
+    /// Preview a draft of a template version.
+    ///
+    /// Requires the permission `TEMPLATES_READ`. Checks and renders the content as if it were a new version of the
+    /// template, with the layout and the partials as they are now. The content of a layout or partial is rendered as
+    /// that of a template. Nothing is stored or sent. If a source is wrong, `details.issues` names its line.
+    ///
+    /// - `id`: The id of the template.
+    pub fn preview_draft(
+        &self,
+        id: &str,
+        request: &types::PreviewTemplateDraftRequest,
+    ) -> Call<types::TemplatePreview> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/templates/{id}/preview-draft",
+                path: vec![id.to_owned()],
+                content: Some(json(request)),
+                repeatable: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
     /// Send a template to try it out.
     ///
     /// Requires the permission `SEND`, and `TEMPLATES_READ`. Sends a real message, by the same rules as `POST
@@ -1233,6 +1326,25 @@ impl UnsubscribeGroups {
         )
     }
 
+    /// Get an unsubscribe group.
+    ///
+    /// Requires the permission `SETTINGS_WRITE`.
+    ///
+    /// - `id`: The id of the unsubscribe group.
+    pub fn get(&self, id: &str) -> Call<types::UnsubscribeGroup> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::GET,
+                route: "/v1/unsubscribe-groups/{id}",
+                path: vec![id.to_owned()],
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
     /// Change an unsubscribe group.
     ///
     /// Requires the permission `SETTINGS_WRITE`.
@@ -1268,6 +1380,26 @@ impl UnsubscribeGroups {
                 ..Request::default()
             },
             (),
+        )
+    }
+
+    /// Preview the page of an unsubscribe link.
+    ///
+    /// Requires the permission `SETTINGS_WRITE`. The page that a recipient sees after unsubscribing from the group,
+    /// with the organization's name and colour and a made-up sender and address. Nothing is changed.
+    ///
+    /// - `id`: The id of the unsubscribe group.
+    pub fn preview_page(&self, id: &str) -> Call<types::PagePreview, types::PreviewUnsubscribePageParams> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::GET,
+                route: "/v1/unsubscribe-groups/{id}/page-preview",
+                path: vec![id.to_owned()],
+                data: true,
+                ..Request::default()
+            },
+            types::PreviewUnsubscribePageParams::default(),
         )
     }
 }
@@ -1653,6 +1785,26 @@ impl WebhookEndpointsDeliveries {
         )
     }
 
+    /// Get a webhook delivery.
+    ///
+    /// Requires the permission `SETTINGS_WRITE`. The delivery has its attempts and the body that is posted.
+    ///
+    /// - `webhook_endpoint_id`: The id of the webhook endpoint.
+    /// - `delivery_id`: The id of the webhook delivery.
+    pub fn get(&self, webhook_endpoint_id: &str, delivery_id: &str) -> Call<types::WebhookDeliveryDetail> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::GET,
+                route: "/v1/webhook-endpoints/{id}/deliveries/{deliveryId}",
+                path: vec![webhook_endpoint_id.to_owned(), delivery_id.to_owned()],
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
     /// Replay a webhook delivery.
     ///
     /// Requires the permission `SETTINGS_WRITE`. The delivery is due again at once, with all attempts, even if it
@@ -1668,6 +1820,542 @@ impl WebhookEndpointsDeliveries {
                 route: "/v1/webhook-endpoints/{id}/deliveries/{deliveryId}/replay",
                 path: vec![webhook_endpoint_id.to_owned(), delivery_id.to_owned()],
                 data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+}
+
+/// Sign in and out, and switch the organization.
+#[derive(Debug, Clone)]
+pub struct Session {
+    http: Arc<Http>,
+}
+
+impl Session {
+    pub(crate) fn new(http: &Arc<Http>) -> Self {
+        Self { http: Arc::clone(http) }
+    }
+
+    /// List the ways to sign in.
+    ///
+    /// Requires no API key and no session.
+    pub fn list_sign_in_methods(&self) -> Call<types::SignInMethods> {
+        Call::new(
+            &self.http,
+            Request { method: Method::GET, route: "/v1/session/methods", data: true, ..Request::default() },
+            (),
+        )
+    }
+
+    /// Sign in.
+    ///
+    /// Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Sets the cookie of a new session, in
+    /// the organization that the user was last in. Ten wrong passwords or codes within 15 minutes lock the account
+    /// for the rest of that time.
+    pub fn create(&self, request: &types::CreateSessionRequest) -> Call<types::Session> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/session",
+                content: Some(json(request)),
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Get the session.
+    ///
+    /// Requires a session.
+    pub fn get(&self) -> Call<types::Session> {
+        Call::new(
+            &self.http,
+            Request { method: Method::GET, route: "/v1/session", data: true, ..Request::default() },
+            (),
+        )
+    }
+
+    /// Switch the organization.
+    ///
+    /// Requires a session. Sets the cookie of a new session in the other organization; the old one ends.
+    pub fn update(&self, request: &types::UpdateSessionRequest) -> Call<types::Session> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::PATCH,
+                route: "/v1/session",
+                content: Some(json(request)),
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Sign out.
+    ///
+    /// Requires a session. Ends the session, and removes its cookie.
+    pub fn delete(&self) -> Call<types::Success, types::DeleteSessionParams> {
+        Call::new(
+            &self.http,
+            Request { method: Method::DELETE, route: "/v1/session", ..Request::default() },
+            types::DeleteSessionParams::default(),
+        )
+    }
+}
+
+/// The signed-in user: name, password and second factor.
+#[derive(Debug, Clone)]
+pub struct User {
+    http: Arc<Http>,
+}
+
+impl User {
+    pub(crate) fn new(http: &Arc<Http>) -> Self {
+        Self { http: Arc::clone(http) }
+    }
+
+    /// Change the user.
+    ///
+    /// Requires a session. A new password ends the user's other sessions.
+    pub fn update(&self, request: &types::UpdateUserRequest) -> Call<types::User> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::PATCH,
+                route: "/v1/user",
+                content: Some(json(request)),
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Begin a second factor.
+    ///
+    /// Requires a session. Makes the secret of an authenticator (TOTP). It has no effect until it is confirmed; a
+    /// secret that was not confirmed is replaced.
+    pub fn start_totp(&self, request: &types::StartTotpRequest) -> Call<types::TotpEnrolment> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/user/totp",
+                content: Some(json(request)),
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Confirm a second factor.
+    ///
+    /// Requires a session. From now on a sign-in with the password requires a code. Only this response contains the
+    /// recovery codes.
+    pub fn confirm_totp(&self, request: &types::ConfirmTotpRequest) -> Call<types::RecoveryCodes> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/user/totp/confirm",
+                content: Some(json(request)),
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Remove the second factor.
+    ///
+    /// Requires a session.
+    pub fn disable_totp(&self, request: &types::DisableTotpRequest) -> Call<types::User> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/user/totp/disable",
+                content: Some(json(request)),
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+}
+
+/// The users of the organization and their roles.
+#[derive(Debug, Clone)]
+pub struct Members {
+    http: Arc<Http>,
+}
+
+impl Members {
+    pub(crate) fn new(http: &Arc<Http>) -> Self {
+        Self { http: Arc::clone(http) }
+    }
+
+    /// List members.
+    ///
+    /// Requires the permission `MEMBERS_WRITE`. The newest member comes first.
+    pub fn list(&self) -> Call<Page<types::Member>, types::ListMembersParams> {
+        Call::new(
+            &self.http,
+            Request { method: Method::GET, route: "/v1/members", ..Request::default() },
+            types::ListMembersParams::default(),
+        )
+    }
+
+    /// Add a member.
+    ///
+    /// Requires the permission `MEMBERS_WRITE` and every permission of the role. Makes somebody a member who is a
+    /// user of this installation already; others are invited.
+    pub fn create(&self, request: &types::CreateMemberRequest) -> Call<types::Member> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/members",
+                content: Some(json(request)),
+                idempotent: true,
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Get a member.
+    ///
+    /// Requires the permission `MEMBERS_WRITE`.
+    ///
+    /// - `id`: The id of the member.
+    pub fn get(&self, id: &str) -> Call<types::Member> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::GET,
+                route: "/v1/members/{id}",
+                path: vec![id.to_owned()],
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Change the role of a member.
+    ///
+    /// Requires the permission `MEMBERS_WRITE` and every permission of the old and of the new role. The last owner
+    /// stays one. The change takes effect within five seconds.
+    ///
+    /// - `id`: The id of the member.
+    pub fn update(&self, id: &str, request: &types::UpdateMemberRequest) -> Call<types::Member> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::PATCH,
+                route: "/v1/members/{id}",
+                path: vec![id.to_owned()],
+                content: Some(json(request)),
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Remove a member.
+    ///
+    /// Requires the permission `MEMBERS_WRITE` and every permission of the member's role. The last owner cannot be
+    /// removed. The sessions of the user in the organization end.
+    ///
+    /// - `id`: The id of the member.
+    pub fn delete(&self, id: &str) -> Call<types::Success> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::DELETE,
+                route: "/v1/members/{id}",
+                path: vec![id.to_owned()],
+                ..Request::default()
+            },
+            (),
+        )
+    }
+}
+
+/// Links by which people become members of the organization.
+#[derive(Debug, Clone)]
+pub struct Invitations {
+    http: Arc<Http>,
+}
+
+impl Invitations {
+    pub(crate) fn new(http: &Arc<Http>) -> Self {
+        Self { http: Arc::clone(http) }
+    }
+
+    /// List invitations.
+    ///
+    /// Requires the permission `MEMBERS_WRITE`. The newest invitation comes first. Those that are accepted or expired
+    /// are not listed.
+    pub fn list(&self) -> Call<Page<types::Invitation>, types::ListInvitationsParams> {
+        Call::new(
+            &self.http,
+            Request { method: Method::GET, route: "/v1/invitations", ..Request::default() },
+            types::ListInvitationsParams::default(),
+        )
+    }
+
+    /// Invite somebody.
+    ///
+    /// Requires the permission `MEMBERS_WRITE` and every permission of the role. The link is sent to the address if
+    /// the operator has set a sender for invitations and the organization can send from it.
+    pub fn create(&self, request: &types::CreateInvitationRequest) -> Call<types::InvitationWithUrl> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/invitations",
+                content: Some(json(request)),
+                idempotent: true,
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Get an invitation.
+    ///
+    /// Requires the permission `MEMBERS_WRITE`.
+    ///
+    /// - `id`: The id of the invitation.
+    pub fn get(&self, id: &str) -> Call<types::Invitation> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::GET,
+                route: "/v1/invitations/{id}",
+                path: vec![id.to_owned()],
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Change the role of an invitation.
+    ///
+    /// Requires the permission `MEMBERS_WRITE` and every permission of the old and of the new role. The link stays
+    /// the same.
+    ///
+    /// - `id`: The id of the invitation.
+    pub fn update(&self, id: &str, request: &types::UpdateInvitationRequest) -> Call<types::Invitation> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::PATCH,
+                route: "/v1/invitations/{id}",
+                path: vec![id.to_owned()],
+                content: Some(json(request)),
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Withdraw an invitation.
+    ///
+    /// Requires the permission `MEMBERS_WRITE` and every permission of the role. The link stops working.
+    ///
+    /// - `id`: The id of the invitation.
+    pub fn delete(&self, id: &str) -> Call<types::Success> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::DELETE,
+                route: "/v1/invitations/{id}",
+                path: vec![id.to_owned()],
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Look up an invitation.
+    ///
+    /// Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Returns 404 if the link is unknown,
+    /// used or expired.
+    pub fn look_up(&self, request: &types::LookUpInvitationRequest) -> Call<types::InvitationDetail> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/invitations/look-up",
+                content: Some(json(request)),
+                repeatable: true,
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Accept an invitation.
+    ///
+    /// Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Makes the person a member, as a new
+    /// user if there is none with the address, and sets the cookie of a new session.
+    pub fn accept(&self, request: &types::AcceptInvitationRequest) -> Call<types::Session> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/invitations/accept",
+                content: Some(json(request)),
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+}
+
+/// Links by which users set a new password.
+#[derive(Debug, Clone)]
+pub struct PasswordResets {
+    http: Arc<Http>,
+}
+
+impl PasswordResets {
+    pub(crate) fn new(http: &Arc<Http>) -> Self {
+        Self { http: Arc::clone(http) }
+    }
+
+    /// Look up a link that sets a password.
+    ///
+    /// Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Returns 404 if the link is unknown,
+    /// used or expired.
+    pub fn look_up(&self, request: &types::LookUpPasswordResetRequest) -> Call<types::PasswordResetDetail> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/password-resets/look-up",
+                content: Some(json(request)),
+                repeatable: true,
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Set a password by a link.
+    ///
+    /// Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Ends all sessions of the user, who
+    /// then signs in with the new password. The second factor stays.
+    pub fn accept(&self, request: &types::AcceptPasswordResetRequest) -> Call<types::Success> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/password-resets/accept",
+                content: Some(json(request)),
+                ..Request::default()
+            },
+            (),
+        )
+    }
+}
+
+/// What belongs to the installation: tasks, workers, queues and dead jobs.
+#[derive(Debug, Clone)]
+pub struct Operator {
+    http: Arc<Http>,
+}
+
+impl Operator {
+    pub(crate) fn new(http: &Arc<Http>) -> Self {
+        Self { http: Arc::clone(http) }
+    }
+
+    /// List the scheduler's tasks.
+    ///
+    /// Requires the permission `OPERATOR`, which only sessions of operators have. Each task is listed with its last
+    /// run.
+    pub fn list_tasks(&self) -> Call<Page<types::SchedulerTask>> {
+        Call::new(&self.http, Request { method: Method::GET, route: "/v1/operator/tasks", ..Request::default() }, ())
+    }
+
+    /// List the workers.
+    ///
+    /// Requires the permission `OPERATOR`, which only sessions of operators have. Each worker is listed with its
+    /// lease and the number of its chunks.
+    pub fn list_workers(&self) -> Call<Page<types::Worker>> {
+        Call::new(&self.http, Request { method: Method::GET, route: "/v1/operator/workers", ..Request::default() }, ())
+    }
+
+    /// List the queues.
+    ///
+    /// Requires the permission `OPERATOR`, which only sessions of operators have. Returns 503 if Redis is away.
+    pub fn list_queues(&self) -> Call<Page<types::JobQueue>> {
+        Call::new(&self.http, Request { method: Method::GET, route: "/v1/operator/queues", ..Request::default() }, ())
+    }
+
+    /// List the dead jobs.
+    ///
+    /// Requires the permission `OPERATOR`, which only sessions of operators have. Lists up to 1,000 chunks of
+    /// messages that no worker takes any more.
+    pub fn list_dead_jobs(&self) -> Call<Page<types::DeadJob>> {
+        Call::new(
+            &self.http,
+            Request { method: Method::GET, route: "/v1/operator/dead-jobs", ..Request::default() },
+            (),
+        )
+    }
+
+    /// Retry the dead jobs of a message.
+    ///
+    /// Requires the permission `OPERATOR`, which only sessions of operators have. The jobs are due again, and lost
+    /// workers are counted from 0.
+    ///
+    /// - `id`: The id of the message.
+    pub fn retry_dead_jobs(&self, id: &str) -> Call<types::RetriedDeadJobs> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::POST,
+                route: "/v1/operator/dead-jobs/{id}/retry",
+                path: vec![id.to_owned()],
+                data: true,
+                ..Request::default()
+            },
+            (),
+        )
+    }
+
+    /// Drop the dead jobs of a message.
+    ///
+    /// Requires the permission `OPERATOR`, which only sessions of operators have. Recipients that the message was not
+    /// sent to become FAILED.
+    ///
+    /// - `id`: The id of the message.
+    pub fn delete_dead_jobs(&self, id: &str) -> Call<types::Success> {
+        Call::new(
+            &self.http,
+            Request {
+                method: Method::DELETE,
+                route: "/v1/operator/dead-jobs/{id}",
+                path: vec![id.to_owned()],
                 ..Request::default()
             },
             (),

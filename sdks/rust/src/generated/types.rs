@@ -75,6 +75,62 @@ macro_rules! open_enum {
     };
 }
 
+/// The answer to an invitation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct AcceptInvitationRequest {
+    /// The token in the link, after `#`.
+    pub token: String,
+    /// The name of a new user. The default is the part of the address before the `@`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The password that a new user gets, of 12 to 128 characters; or the present password of the user.
+    pub password: String,
+    /// The code of the second factor, or a recovery code. Required if the user has a second factor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+impl AcceptInvitationRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(token: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { token: token.into(), name: Default::default(), password: password.into(), code: Default::default() }
+    }
+
+    /// The name of a new user.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The code of the second factor, or a recovery code.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+}
+
+/// The new password.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct AcceptPasswordResetRequest {
+    /// The token in the link, after `#`.
+    pub token: String,
+    /// The new password, of 12 to 128 characters.
+    pub password: String,
+}
+
+impl AcceptPasswordResetRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(token: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { token: token.into(), password: password.into() }
+    }
+}
+
 /// An API key. Its secret is returned only once, when the key is created or rotated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -106,7 +162,7 @@ pub struct ApiKey {
     /// When it was created.
     #[serde(rename = "createdAt")]
     pub created_at: DateTime<Utc>,
-    /// The id of the API key that created this key, or `system` if the operator created it.
+    /// The id of the user or of the API key that created this key, or `system` if the operator created it.
     #[serde(rename = "createdBy")]
     pub created_by: String,
     /// When the key was revoked; null if it was not.
@@ -152,7 +208,7 @@ pub struct ApiKeyWithSecret {
     /// When it was created.
     #[serde(rename = "createdAt")]
     pub created_at: DateTime<Utc>,
-    /// The id of the API key that created this key, or `system` if the operator created it.
+    /// The id of the user or of the API key that created this key, or `system` if the operator created it.
     #[serde(rename = "createdBy")]
     pub created_by: String,
     /// When the key was revoked; null if it was not.
@@ -629,6 +685,22 @@ pub struct CancelledMessage {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// How to confirm a second factor.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct ConfirmTotpRequest {
+    /// A code of the authenticator.
+    pub code: String,
+}
+
+impl ConfirmTotpRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(code: impl Into<String>) -> Self {
+        Self { code: code.into() }
+    }
+}
+
 /// An account to connect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 
@@ -785,7 +857,7 @@ pub struct CreateApiKeyRequest {
     /// key can create only test keys.
     #[serde(rename = "isTest", skip_serializing_if = "Option::is_none")]
     pub is_test: Option<bool>,
-    /// One or more permissions. The calling key must have each of them.
+    /// One or more permissions. The caller must have each of them.
     pub permissions: Vec<Permission>,
     /// Up to 100 IP addresses and networks (CIDR) that the key can be used from. The default is anywhere.
     #[serde(rename = "allowedIps", skip_serializing_if = "Option::is_none")]
@@ -827,6 +899,42 @@ impl CreateApiKeyRequest {
     pub fn expires_at(mut self, expires_at: impl Into<DateTime<Utc>>) -> Self {
         self.expires_at = Some(expires_at.into());
         self
+    }
+}
+
+/// Somebody to invite.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+
+pub struct CreateInvitationRequest {
+    /// The address of the person.
+    pub email: String,
+    /// The role that the person gets. The caller must have each of its permissions.
+    pub role: Role,
+}
+
+impl CreateInvitationRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(email: impl Into<String>, role: impl Into<Role>) -> Self {
+        Self { email: email.into(), role: role.into() }
+    }
+}
+
+/// A user to make a member.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+
+pub struct CreateMemberRequest {
+    /// The address of the user.
+    pub email: String,
+    /// The role of the member. The caller must have each of its permissions.
+    pub role: Role,
+}
+
+impl CreateMemberRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(email: impl Into<String>, role: impl Into<Role>) -> Self {
+        Self { email: email.into(), role: role.into() }
     }
 }
 
@@ -948,6 +1056,34 @@ impl CreateRoutingRuleRequest {
     #[must_use]
     pub fn on_unknown(mut self, on_unknown: impl Into<OnUnknown>) -> Self {
         self.on_unknown = Some(on_unknown.into());
+        self
+    }
+}
+
+/// Who signs in.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct CreateSessionRequest {
+    /// The address of the user.
+    pub email: String,
+    /// The password of the user.
+    pub password: String,
+    /// The code of the second factor, or a recovery code. Required if the user has a second factor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+impl CreateSessionRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(email: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { email: email.into(), password: password.into(), code: Default::default() }
+    }
+
+    /// The code of the second factor, or a recovery code.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Self {
+        self.code = Some(code.into());
         self
     }
 }
@@ -1263,6 +1399,51 @@ pub struct CurrentTemplateVersion {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// A chunk of a message that no worker takes any more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DeadJob {
+    /// The message id.
+    #[serde(rename = "messageId")]
+    pub message_id: String,
+    /// The number of the chunk in its message, from 0.
+    pub chunk: i64,
+    /// The organization that it belongs to.
+    #[serde(rename = "organizationId")]
+    pub organization_id: String,
+    /// The number of recipients without a final status.
+    pub recipients: i64,
+    /// How many workers were lost while they held the chunk.
+    pub losses: i64,
+    /// Since when no worker takes it.
+    #[serde(rename = "deadSince")]
+    pub dead_since: DateTime<Utc>,
+    /// Why no worker takes the chunk any more.
+    pub reason: String,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// How to remove the second factor.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct DisableTotpRequest {
+    /// The present password.
+    pub password: String,
+    /// A code of the authenticator, or a recovery code.
+    pub code: String,
+}
+
+impl DisableTotpRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(password: impl Into<String>, code: impl Into<String>) -> Self {
+        Self { password: password.into(), code: code.into() }
+    }
+}
+
 /// A sender domain of a provider account.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -1495,6 +1676,157 @@ impl ImportSuppressionsRequest {
         self.unsubscribe_group_id = Some(unsubscribe_group_id.into());
         self
     }
+}
+
+/// An invitation that is neither accepted nor expired.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Invitation {
+    /// The id.
+    pub id: String,
+    /// The address.
+    pub email: String,
+    /// The role.
+    pub role: Role,
+    /// When it was created.
+    #[serde(rename = "createdAt")]
+    pub created_at: DateTime<Utc>,
+    /// When the link stops working.
+    #[serde(rename = "expiresAt")]
+    pub expires_at: DateTime<Utc>,
+    /// The id of the user or of the API key that invited, or `system` if the operator did.
+    #[serde(rename = "createdBy")]
+    pub created_by: String,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// What an invitation says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct InvitationDetail {
+    /// The name of the organization.
+    #[serde(rename = "organizationName")]
+    pub organization_name: String,
+    /// The address.
+    pub email: String,
+    /// The role.
+    pub role: Role,
+    /// Whether there is a user with the address, whose password must be given.
+    #[serde(rename = "hasUser")]
+    pub has_user: bool,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// An invitation with its link, which is returned only once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct InvitationWithUrl {
+    /// The id.
+    pub id: String,
+    /// The address.
+    pub email: String,
+    /// The role.
+    pub role: Role,
+    /// When it was created.
+    #[serde(rename = "createdAt")]
+    pub created_at: DateTime<Utc>,
+    /// When the link stops working.
+    #[serde(rename = "expiresAt")]
+    pub expires_at: DateTime<Utc>,
+    /// The id of the user or of the API key that invited, or `system` if the operator did.
+    #[serde(rename = "createdBy")]
+    pub created_by: String,
+    /// The link. It works once, for seven days.
+    pub url: String,
+    /// Whether the link is sent to the address through Waypost. If not, pass it on.
+    pub mailed: bool,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// The jobs of a queue in Redis, by their state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct JobQueue {
+    /// The name of the queue.
+    pub name: String,
+    /// Jobs that no worker has fetched.
+    pub waiting: i64,
+    /// Jobs that a worker has fetched and not finished.
+    pub fetched: i64,
+    /// Jobs that are due later.
+    pub delayed: i64,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// The link to look up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct LookUpInvitationRequest {
+    /// The token in the link, after `#`.
+    pub token: String,
+}
+
+impl LookUpInvitationRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(token: impl Into<String>) -> Self {
+        Self { token: token.into() }
+    }
+}
+
+/// The link to look up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct LookUpPasswordResetRequest {
+    /// The token in the link, after `#`.
+    pub token: String,
+}
+
+impl LookUpPasswordResetRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(token: impl Into<String>) -> Self {
+        Self { token: token.into() }
+    }
+}
+
+/// A user of the organization.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Member {
+    /// The id of the membership.
+    pub id: String,
+    /// The user.
+    #[serde(rename = "userId")]
+    pub user_id: String,
+    /// The address.
+    pub email: String,
+    /// The name of the user.
+    pub name: String,
+    /// The role.
+    pub role: Role,
+    /// When the user last began a session in the organization.
+    #[serde(rename = "lastSignedInAt")]
+    pub last_signed_in_at: Option<DateTime<Utc>>,
+    /// When the user became a member.
+    #[serde(rename = "createdAt")]
+    pub created_at: DateTime<Utc>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
 }
 
 /// A file of a message. It needs `content` or `url`.
@@ -1898,6 +2230,48 @@ pub struct MetricsTotals {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// The OpenID Connect provider at which users can sign in; null if there is none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OidcMethod {
+    /// The name of the provider, for people.
+    pub name: String,
+    /// Where the sign-in begins, relative to the public URL.
+    pub url: String,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// An organization of a user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OrganizationMembership {
+    /// The id.
+    pub id: String,
+    /// The name of the organization.
+    pub name: String,
+    /// The role of the user in this organization.
+    pub role: Role,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// A page as a recipient sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PagePreview {
+    /// The whole page. Show it in a frame without rights (`<iframe sandbox>`).
+    pub html: String,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 /// The position of a page in its list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -1932,6 +2306,150 @@ pub struct PassedOverRule {
     /// The fields that this version does not know.
     #[serde(flatten)]
     pub unknown_fields: Map<String, Value>,
+}
+
+/// Whose password a link sets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PasswordResetDetail {
+    /// The address.
+    pub email: String,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// The content of a version to preview, as for a new version, and its variables.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct PreviewTemplateDraftRequest {
+    /// The variables. They need not match the JSON Schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variables: Option<Value>,
+    /// The language of the version, as a language tag such as `de`, `de-AT` or `zh-Hant-TW`. Without one, it is of
+    /// the default language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locale: Option<String>,
+    /// The subject of messages that bring none, a Handlebars template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What mail programs show beside the subject, a Handlebars template on one line. It is put at the beginning of
+    /// the HTML, hidden.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preheader: Option<String>,
+    /// The sender of messages that bring none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// One address for replies or an array of up to 10, for messages that bring none.
+    #[serde(rename = "replyTo", skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<Addresses>,
+    /// The layout around the content. One of MJML takes MJML, one of HTML takes HTML.
+    #[serde(rename = "layoutId", skip_serializing_if = "Option::is_none")]
+    pub layout_id: Option<String>,
+    /// The HTML source. It may be empty if `mjmlSource` is given.
+    #[serde(rename = "htmlContent")]
+    pub html_content: String,
+    /// The MJML source. It is compiled now, and the result replaces `htmlContent`.
+    #[serde(rename = "mjmlSource", skip_serializing_if = "Option::is_none")]
+    pub mjml_source: Option<String>,
+    /// The plain-text source. Without it, the text is made from the HTML; if it is empty, there is no text.
+    #[serde(rename = "textContent", skip_serializing_if = "Option::is_none")]
+    pub text_content: Option<String>,
+    /// A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every send must match. References outside
+    /// the schema are not allowed.
+    #[serde(rename = "variablesSchema", skip_serializing_if = "Option::is_none")]
+    pub variables_schema: Option<Value>,
+}
+
+impl PreviewTemplateDraftRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(html_content: impl Into<String>) -> Self {
+        Self {
+            variables: Default::default(),
+            locale: Default::default(),
+            subject: Default::default(),
+            preheader: Default::default(),
+            from: Default::default(),
+            reply_to: Default::default(),
+            layout_id: Default::default(),
+            html_content: html_content.into(),
+            mjml_source: Default::default(),
+            text_content: Default::default(),
+            variables_schema: Default::default(),
+        }
+    }
+
+    /// The variables.
+    #[must_use]
+    pub fn variables(mut self, variables: impl Into<Value>) -> Self {
+        self.variables = Some(variables.into());
+        self
+    }
+
+    /// The language of the version, as a language tag such as `de`, `de-AT` or `zh-Hant-TW`.
+    #[must_use]
+    pub fn locale(mut self, locale: impl Into<String>) -> Self {
+        self.locale = Some(locale.into());
+        self
+    }
+
+    /// The subject of messages that bring none, a Handlebars template.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// What mail programs show beside the subject, a Handlebars template on one line.
+    #[must_use]
+    pub fn preheader(mut self, preheader: impl Into<String>) -> Self {
+        self.preheader = Some(preheader.into());
+        self
+    }
+
+    /// The sender of messages that bring none.
+    #[must_use]
+    pub fn from(mut self, from: impl Into<String>) -> Self {
+        self.from = Some(from.into());
+        self
+    }
+
+    /// One address for replies or an array of up to 10, for messages that bring none.
+    #[must_use]
+    pub fn reply_to(mut self, reply_to: impl Into<Addresses>) -> Self {
+        self.reply_to = Some(reply_to.into());
+        self
+    }
+
+    /// The layout around the content.
+    #[must_use]
+    pub fn layout_id(mut self, layout_id: impl Into<String>) -> Self {
+        self.layout_id = Some(layout_id.into());
+        self
+    }
+
+    /// The MJML source.
+    #[must_use]
+    pub fn mjml_source(mut self, mjml_source: impl Into<String>) -> Self {
+        self.mjml_source = Some(mjml_source.into());
+        self
+    }
+
+    /// The plain-text source.
+    #[must_use]
+    pub fn text_content(mut self, text_content: impl Into<String>) -> Self {
+        self.text_content = Some(text_content.into());
+        self
+    }
+
+    /// A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every send must match.
+    #[must_use]
+    pub fn variables_schema(mut self, variables_schema: impl Into<Value>) -> Self {
+        self.variables_schema = Some(variables_schema.into());
+        self
+    }
 }
 
 /// What to preview.
@@ -2030,6 +2548,80 @@ pub struct ProviderAccount {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// Whether calls to a provider account are made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderCircuit {
+    /// CLOSED: calls are made. OPEN: no calls are made until `until`. HALF_OPEN: each worker makes one call, whose
+    /// result decides.
+    pub state: ProviderCircuitState,
+    /// Why the circuit is not closed; null if it is.
+    pub cause: Option<ProviderCircuitCause>,
+    /// When the next call may be made; null unless the circuit is open.
+    pub until: Option<DateTime<Utc>>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// One cause for which an account fails.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderFailure {
+    /// `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls
+    /// failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the
+    /// credentials. An account may fail for several causes; each ends by itself.
+    pub cause: ProviderFailureCause,
+    /// Since when the account fails for this cause.
+    pub since: DateTime<Utc>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// How a provider account does at the moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderHealth {
+    /// The provider account.
+    #[serde(rename = "providerAccountId")]
+    pub provider_account_id: String,
+    /// An email provider.
+    #[serde(rename = "providerType")]
+    pub provider_type: ProviderType,
+    /// The name of the account.
+    #[serde(rename = "displayName")]
+    pub display_name: String,
+    /// Whether the account sends messages.
+    #[serde(rename = "isActive")]
+    pub is_active: bool,
+    /// Whether calls to the account are made; null while Redis, which knows it, does not answer.
+    pub circuit: Option<ProviderCircuit>,
+    /// The calls per second, over all workers, to which Waypost holds back now because the provider throttles; null
+    /// if it does not throttle, or while Redis does not answer.
+    #[serde(rename = "throttledRatePerSecond")]
+    pub throttled_rate_per_second: Option<f64>,
+    /// Why the account cannot send, as reported by the provider; null if it can.
+    #[serde(rename = "sendingPausedReason")]
+    pub sending_paused_reason: Option<String>,
+    /// What is wrong with the account now, as the event PROVIDER_FAILING reports it.
+    pub failures: Vec<ProviderFailure>,
+    /// The newest calls of the last 15 minutes, at most 1,000. Tests are not counted.
+    pub calls: RecentProviderCalls,
+    /// The most calls to the provider per second, over all workers; null means no limit.
+    #[serde(rename = "maxRatePerSecond")]
+    pub max_rate_per_second: Option<i64>,
+    /// The most concurrent calls to the provider, over all workers; null means no limit.
+    #[serde(rename = "maxConcurrency")]
+    pub max_concurrency: Option<i64>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 /// The result of an import from a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -2066,6 +2658,36 @@ pub struct RateLimits {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// The newest calls of the last 15 minutes, at most 1,000. Tests are not counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RecentProviderCalls {
+    /// All calls since this time are counted: 15 minutes ago, or later if there were more than 1,000.
+    pub since: DateTime<Utc>,
+    /// The number of calls that the provider accepted.
+    pub accepted: i64,
+    /// The number of calls that the provider rejected.
+    pub rejected: i64,
+    /// The number of calls that the provider throttled.
+    pub throttled: i64,
+    /// The number of calls that failed without a delivery.
+    pub unavailable: i64,
+    /// The number of calls whose answer was lost.
+    pub unknown: i64,
+    /// The number of calls that have not ended.
+    pub pending: i64,
+    /// The median of the durations of the calls, in milliseconds; null if no call ended.
+    #[serde(rename = "medianDurationMs")]
+    pub median_duration_ms: Option<i64>,
+    /// The 95th percentile of the durations of the calls, in milliseconds; null if no call ended.
+    #[serde(rename = "p95DurationMs")]
+    pub p95_duration_ms: Option<i64>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 /// One recipient of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -2090,6 +2712,19 @@ pub struct RecipientDetail {
     pub last_error: Option<String>,
     /// The events, oldest first.
     pub events: Vec<HistoryEvent>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// The recovery codes, which are shown once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RecoveryCodes {
+    /// Ten codes. Each replaces the code of the second factor once.
+    #[serde(rename = "recoveryCodes")]
+    pub recovery_codes: Vec<String>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -2209,6 +2844,21 @@ impl ResolveRouteRequest {
         self.tags = Some(tags.into_iter().map(Into::into).collect());
         self
     }
+}
+
+/// The dead jobs that are due again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RetriedDeadJobs {
+    /// The message id.
+    #[serde(rename = "messageId")]
+    pub message_id: String,
+    /// The number of chunks.
+    pub chunks: i64,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
 }
 
 /// The result of a rollback.
@@ -2344,6 +2994,44 @@ pub struct RoutingRule {
     /// When it was last changed.
     #[serde(rename = "updatedAt")]
     pub updated_at: DateTime<Utc>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// A task of the scheduler, with its last run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SchedulerTask {
+    /// The name of the task.
+    pub name: String,
+    /// How often the task runs, in milliseconds.
+    #[serde(rename = "everyMs")]
+    pub every_ms: i64,
+    /// The process that ran the task last.
+    pub leader: String,
+    /// When the last run began.
+    #[serde(rename = "lastStartedAt")]
+    pub last_started_at: DateTime<Utc>,
+    /// When the last finished run ended.
+    #[serde(rename = "lastFinishedAt")]
+    pub last_finished_at: Option<DateTime<Utc>>,
+    /// When the last successful run ended.
+    #[serde(rename = "lastSucceededAt")]
+    pub last_succeeded_at: Option<DateTime<Utc>>,
+    /// How long the last finished run took, in milliseconds.
+    #[serde(rename = "tookMs")]
+    pub took_ms: Option<i64>,
+    /// How long ago the last successful run was, less one interval, in milliseconds.
+    #[serde(rename = "lagMs")]
+    pub lag_ms: i64,
+    /// Whether the task needs attention.
+    #[serde(rename = "isLate")]
+    pub is_late: bool,
+    /// The error of the last finished run.
+    #[serde(rename = "lastError")]
+    pub last_error: Option<String>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -2831,10 +3519,55 @@ pub struct SeriesQuery {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// Who is signed in, and where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Session {
+    /// A user.
+    pub user: User,
+    /// The organization of a session.
+    pub organization: SessionOrganization,
+    /// The role of the user in the organization.
+    pub role: Role,
+    /// The permissions of the role, and `OPERATOR` if the user is an operator.
+    pub permissions: Vec<CallerPermission>,
+    /// The organizations of the user, by their names.
+    pub organizations: Vec<OrganizationMembership>,
+    /// When it was created.
+    #[serde(rename = "createdAt")]
+    pub created_at: DateTime<Utc>,
+    /// When the session ends at the latest. It ends earlier after 12 hours without a request.
+    #[serde(rename = "expiresAt")]
+    pub expires_at: DateTime<Utc>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// The organization of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SessionOrganization {
+    /// The id.
+    pub id: String,
+    /// The name of the organization.
+    pub name: String,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 /// The settings of the organization.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
+    /// The name of the organization. Recipients see it on the pages of unsubscribe links.
+    pub name: String,
+    /// The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour.
+    #[serde(rename = "brandColor")]
+    pub brand_color: Option<String>,
     /// What happens to a message whose sender domain is not verified on the provider account: `reject` (the send gets
     /// 422) or `accept` (the send gets 202 with `domainVerified: false`).
     #[serde(rename = "unverifiedDomains")]
@@ -2862,6 +3595,36 @@ pub struct Settings {
     /// The fields that this version does not know.
     #[serde(flatten)]
     pub unknown_fields: Map<String, Value>,
+}
+
+/// The ways to sign in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SignInMethods {
+    /// Whether users can sign in with a password.
+    pub password: bool,
+    /// The OpenID Connect provider at which users can sign in; null if there is none.
+    pub oidc: Option<OidcMethod>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// How to begin a second factor.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct StartTotpRequest {
+    /// The present password.
+    pub password: String,
+}
+
+impl StartTotpRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(password: impl Into<String>) -> Self {
+        Self { password: password.into() }
+    }
 }
 
 /// The response to a deletion.
@@ -2910,6 +3673,10 @@ pub struct Suppression {
     /// When it was created.
     #[serde(rename = "createdAt")]
     pub created_at: DateTime<Utc>,
+    /// The message that bounced, that was reported or whose unsubscribe link was used; null if no message caused the
+    /// suppression or it is not known. The message may have been deleted since.
+    #[serde(rename = "messageId")]
+    pub message_id: Option<String>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -3153,6 +3920,20 @@ pub struct TemplateVersionSummary {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// The secret of a second factor, which is shown once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TotpEnrolment {
+    /// The secret in base 32, to type into an authenticator.
+    pub secret: String,
+    /// The `otpauth` URI of the secret, for a QR code.
+    pub uri: String,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 /// A kind of messages that recipients can unsubscribe from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -3185,7 +3966,7 @@ pub struct UpdateApiKeyRequest {
     /// The name of the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The permissions. A permission that the calling key lacks cannot be added.
+    /// The permissions. A permission that the caller lacks cannot be added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Vec<Permission>>,
     /// The IP addresses and networks that the key can be used from; an empty list means anywhere.
@@ -3240,6 +4021,54 @@ impl UpdateApiKeyRequest {
     #[must_use]
     pub fn clear_expires_at(mut self) -> Self {
         self.expires_at = Some(None);
+        self
+    }
+}
+
+/// The changes to an invitation. Absent fields keep their values.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct UpdateInvitationRequest {
+    /// The new role. The caller must have each of its permissions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+}
+
+impl UpdateInvitationRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { role: Default::default() }
+    }
+
+    /// The new role.
+    #[must_use]
+    pub fn role(mut self, role: impl Into<Role>) -> Self {
+        self.role = Some(role.into());
+        self
+    }
+}
+
+/// The changes to a member. Absent fields keep their values.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct UpdateMemberRequest {
+    /// The new role. The caller must have each of its permissions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+}
+
+impl UpdateMemberRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { role: Default::default() }
+    }
+
+    /// The new role.
+    #[must_use]
+    pub fn role(mut self, role: impl Into<Role>) -> Self {
+        self.role = Some(role.into());
         self
     }
 }
@@ -3497,10 +4326,34 @@ impl UpdateRoutingRuleRequest {
     }
 }
 
+/// The change of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct UpdateSessionRequest {
+    /// The organization to switch to, one of the session's `organizations`.
+    #[serde(rename = "organizationId")]
+    pub organization_id: String,
+}
+
+impl UpdateSessionRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(organization_id: impl Into<String>) -> Self {
+        Self { organization_id: organization_id.into() }
+    }
+}
+
 /// The changes to the settings. Absent fields keep their values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 
 pub struct UpdateSettingsRequest {
+    /// The name of the organization. Recipients see it on the pages of unsubscribe links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour. A button of this colour
+    /// has an edge that is seen, and white or black text, whichever is read.
+    #[serde(rename = "brandColor", skip_serializing_if = "Option::is_none")]
+    pub brand_color: Option<Option<String>>,
     /// What happens to a message whose sender domain is not verified: `reject` or `accept`.
     #[serde(rename = "unverifiedDomains", skip_serializing_if = "Option::is_none")]
     pub unverified_domains: Option<UnverifiedDomains>,
@@ -3530,6 +4383,8 @@ impl UpdateSettingsRequest {
     #[must_use]
     pub fn new() -> Self {
         Self {
+            name: Default::default(),
+            brand_color: Default::default(),
             unverified_domains: Default::default(),
             track_opens: Default::default(),
             track_clicks: Default::default(),
@@ -3538,6 +4393,27 @@ impl UpdateSettingsRequest {
             soft_bounce_limit: Default::default(),
             soft_bounce_window_days: Default::default(),
         }
+    }
+
+    /// The name of the organization.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour.
+    #[must_use]
+    pub fn brand_color(mut self, brand_color: impl Into<String>) -> Self {
+        self.brand_color = Some(Some(brand_color.into()));
+        self
+    }
+
+    /// Clears `brandColor`.
+    #[must_use]
+    pub fn clear_brand_color(mut self) -> Self {
+        self.brand_color = Some(None);
+        self
     }
 
     /// What happens to a message whose sender domain is not verified: `reject` or `accept`.
@@ -3699,6 +4575,57 @@ impl UpdateUnsubscribeGroupRequest {
     }
 }
 
+/// The changes to the user. Absent fields keep their values.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct UpdateUserRequest {
+    /// The name of the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A new password, of 12 to 128 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// The present password. Required with a new one.
+    #[serde(rename = "currentPassword", skip_serializing_if = "Option::is_none")]
+    pub current_password: Option<Option<String>>,
+}
+
+impl UpdateUserRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { name: Default::default(), password: Default::default(), current_password: Default::default() }
+    }
+
+    /// The name of the user.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// A new password, of 12 to 128 characters.
+    #[must_use]
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// The present password.
+    #[must_use]
+    pub fn current_password(mut self, current_password: impl Into<String>) -> Self {
+        self.current_password = Some(Some(current_password.into()));
+        self
+    }
+
+    /// Clears `currentPassword`.
+    #[must_use]
+    pub fn clear_current_password(mut self) -> Self {
+        self.current_password = Some(None);
+        self
+    }
+}
+
 /// The changes to an endpoint. Absent fields keep their values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 
@@ -3759,6 +4686,34 @@ impl UpdateWebhookEndpointRequest {
         self.is_active = Some(is_active);
         self
     }
+}
+
+/// A user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct User {
+    /// The id.
+    pub id: String,
+    /// The address.
+    pub email: String,
+    /// The name of the user.
+    pub name: String,
+    /// Whether the user has a second factor.
+    #[serde(rename = "totpEnabled")]
+    pub totp_enabled: bool,
+    /// Whether the user can sign in with a password.
+    #[serde(rename = "hasPassword")]
+    pub has_password: bool,
+    /// Whether the user may see and change what belongs to the installation.
+    #[serde(rename = "isOperator")]
+    pub is_operator: bool,
+    /// When it was created.
+    #[serde(rename = "createdAt")]
+    pub created_at: DateTime<Utc>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
 }
 
 /// The result of checking an account's credentials.
@@ -3837,6 +4792,54 @@ pub struct WebhookDelivery {
     pub ended_at: Option<DateTime<Utc>>,
     /// The newest 20 attempts, oldest first.
     pub attempts: Vec<WebhookAttempt>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// A delivery with the body of its calls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WebhookDeliveryDetail {
+    /// The id of the delivery. The endpoint gets it as the header `webhook-id`.
+    pub id: String,
+    /// The webhook endpoint.
+    #[serde(rename = "webhookEndpointId")]
+    pub webhook_endpoint_id: String,
+    /// The id of the message; null if the event is about no message.
+    #[serde(rename = "messageId")]
+    pub message_id: Option<String>,
+    /// The id of the event.
+    #[serde(rename = "eventId")]
+    pub event_id: String,
+    /// What a webhook reports.
+    #[serde(rename = "eventType")]
+    pub event_type: WebhookEventType,
+    /// The SHA-256 of the recipient's address in lower case, as lower-case hexadecimal; null if the event is about no
+    /// message, or the recipient is no longer stored.
+    #[serde(rename = "toHash")]
+    pub to_hash: Option<String>,
+    /// The status of the delivery.
+    pub status: WebhookDeliveryStatus,
+    /// The number of attempts since the delivery was created, or since it was last replayed after its end.
+    #[serde(rename = "attemptCount")]
+    pub attempt_count: i64,
+    /// When the next attempt is due; null if the delivery has ended.
+    #[serde(rename = "nextAttemptAt")]
+    pub next_attempt_at: Option<DateTime<Utc>>,
+    /// When it was created.
+    #[serde(rename = "createdAt")]
+    pub created_at: DateTime<Utc>,
+    /// When the endpoint accepted the event, or the last attempt failed.
+    #[serde(rename = "endedAt")]
+    pub ended_at: Option<DateTime<Utc>>,
+    /// The newest 20 attempts, oldest first.
+    pub attempts: Vec<WebhookAttempt>,
+    /// The body that is posted, as a call builds it now; null if the message or the recipient's address is no longer
+    /// stored. The earlier calls posted the same, except for what was learned since: `providerType` before the
+    /// message was sent.
+    pub payload: Option<Map<String, Value>>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -3933,12 +4936,37 @@ pub struct WebhookTestResult {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// A worker that is registered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Worker {
+    /// The name of the worker's machine and process.
+    pub name: String,
+    /// When the worker registered.
+    #[serde(rename = "startedAt")]
+    pub started_at: DateTime<Utc>,
+    /// When the leases of the worker end, if it sends no heartbeat.
+    #[serde(rename = "leasedUntil")]
+    pub leased_until: DateTime<Utc>,
+    /// Whether the leases of the worker have ended.
+    #[serde(rename = "isDead")]
+    pub is_dead: bool,
+    /// The number of chunks that the worker holds.
+    pub chunks: i64,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 open_enum! {
     /// Why a valid request was not done: `details.reason` of every 409 and 422, with the status of each reason.
     ///
     /// - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
     /// - `API_KEY_ENDED` - 409: the API key is revoked or expired.
     /// - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
+    /// - `CROSS_ORIGIN` - 403: the request with a session has not the header `X-Waypost-Csrf: 1`, or not the `Origin`
+    ///   of this service.
     /// - `DOMAIN_BUSY` - 409: another request is changing the domain.
     /// - `DOMAIN_EXISTS` - 409: the account already has the domain.
     /// - `DOMAIN_NOT_VERIFIED` - 422: the sender's domain is not verified on the selected account.
@@ -3946,19 +4974,30 @@ open_enum! {
     /// - `IDEMPOTENCY_IN_PROGRESS` - 409: an earlier request with the idempotency key still runs.
     /// - `IDEMPOTENCY_KEY_REUSED` - 409: the idempotency key was used for another request.
     /// - `INVALID_CREDENTIALS` - 422: the provider rejected the credentials.
+    /// - `INVITATION_EXISTS` - 409: the address has an invitation.
+    /// - `LAST_OWNER` - 409: the organization has no other owner.
+    /// - `MEMBER_EXISTS` - 409: the user is a member of the organization.
     /// - `MESSAGE_CONTENT_GONE` - 404, 409: the content of the message is no longer stored.
+    /// - `MESSAGE_CONTENT_WITHHELD` - 404: the message invites somebody; its content is not shown.
     /// - `MESSAGE_FINISHED` - 409: all recipients of the message have the status FAILED.
     /// - `MESSAGE_NOT_FAILED` - 409: no recipient of the message has the status FAILED.
     /// - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
     /// - `MESSAGE_SENDING` - 409: the message is being sent.
     /// - `MESSAGE_SENT` - 409: the message was sent.
     /// - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+    /// - `NOT_A_MEMBER` - 403: the user is no member of the organization, or of any.
     /// - `PARTIAL_EXISTS` - 409: a partial of this name exists.
+    /// - `PASSWORD_NOT_SET` - 422: the user has no password and signs in at the OpenID Connect provider.
     /// - `PROVIDER_ACCOUNT_NOT_ACTIVE` - 422: the account that the message names does not exist or is not active.
     /// - `PROVIDER_CANNOT_CARRY` - 422: the selected account cannot carry a part of the message: its size, a header,
     ///   an attachment.
     /// - `PROVIDER_REFUSED` - 422: the provider refused the request.
     /// - `REFUSED_BEFORE` - 422: an earlier request with the idempotency key was refused.
+    /// - `SECOND_FACTOR_ENABLED` - 409: the user has a second factor.
+    /// - `SECOND_FACTOR_NOT_STARTED` - 409: the user has no second factor, or none to confirm.
+    /// - `SECOND_FACTOR_REQUIRED` - 401: the password is right; the code of the user's second factor is missing.
+    /// - `SECOND_FACTOR_WRONG` - 401, 422: the code of the second factor is wrong or was used.
+    /// - `SESSION_REQUIRED` - 403: the operation requires a session; the caller is an API key.
     /// - `SUPPRESSION_EXISTS` - 409: the address is already suppressed.
     /// - `SUPPRESSION_LISTS_NOT_OFFERED` - 422: the provider of the account has no suppression lists that can be
     ///   read.
@@ -3977,11 +5016,14 @@ open_enum! {
     /// - `UNKNOWN_ID` - 422: the request names a record that does not exist; `details.issues` says which.
     /// - `UNKNOWN_UNSUBSCRIBE_GROUP` - 422: the unsubscribe group does not exist.
     /// - `URL_UNREACHABLE` - 422: no server responds at the webhook URL.
+    /// - `USER_NOT_FOUND` - 422: there is no user with the address.
     /// - `WEBHOOK_ENDPOINT_INACTIVE` - 409: the webhook endpoint is not active.
+    /// - `WRONG_PASSWORD` - 422: the password is wrong.
     ErrorReason {
         AddressNotPublic = "ADDRESS_NOT_PUBLIC",
         ApiKeyEnded = "API_KEY_ENDED",
         AttachmentNotFetched = "ATTACHMENT_NOT_FETCHED",
+        CrossOrigin = "CROSS_ORIGIN",
         DomainBusy = "DOMAIN_BUSY",
         DomainExists = "DOMAIN_EXISTS",
         DomainNotVerified = "DOMAIN_NOT_VERIFIED",
@@ -3989,18 +5031,29 @@ open_enum! {
         IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS",
         IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED",
         InvalidCredentials = "INVALID_CREDENTIALS",
+        InvitationExists = "INVITATION_EXISTS",
+        LastOwner = "LAST_OWNER",
+        MemberExists = "MEMBER_EXISTS",
         MessageContentGone = "MESSAGE_CONTENT_GONE",
+        MessageContentWithheld = "MESSAGE_CONTENT_WITHHELD",
         MessageFinished = "MESSAGE_FINISHED",
         MessageNotFailed = "MESSAGE_NOT_FAILED",
         MessageNotScheduled = "MESSAGE_NOT_SCHEDULED",
         MessageSending = "MESSAGE_SENDING",
         MessageSent = "MESSAGE_SENT",
         NoActiveProvider = "NO_ACTIVE_PROVIDER",
+        NotAMember = "NOT_A_MEMBER",
         PartialExists = "PARTIAL_EXISTS",
+        PasswordNotSet = "PASSWORD_NOT_SET",
         ProviderAccountNotActive = "PROVIDER_ACCOUNT_NOT_ACTIVE",
         ProviderCannotCarry = "PROVIDER_CANNOT_CARRY",
         ProviderRefused = "PROVIDER_REFUSED",
         RefusedBefore = "REFUSED_BEFORE",
+        SecondFactorEnabled = "SECOND_FACTOR_ENABLED",
+        SecondFactorNotStarted = "SECOND_FACTOR_NOT_STARTED",
+        SecondFactorRequired = "SECOND_FACTOR_REQUIRED",
+        SecondFactorWrong = "SECOND_FACTOR_WRONG",
+        SessionRequired = "SESSION_REQUIRED",
         SuppressionExists = "SUPPRESSION_EXISTS",
         SuppressionListsNotOffered = "SUPPRESSION_LISTS_NOT_OFFERED",
         TemplateInUse = "TEMPLATE_IN_USE",
@@ -4017,7 +5070,9 @@ open_enum! {
         UnknownId = "UNKNOWN_ID",
         UnknownUnsubscribeGroup = "UNKNOWN_UNSUBSCRIBE_GROUP",
         UrlUnreachable = "URL_UNREACHABLE",
+        UserNotFound = "USER_NOT_FOUND",
         WebhookEndpointInactive = "WEBHOOK_ENDPOINT_INACTIVE",
+        WrongPassword = "WRONG_PASSWORD",
     }
 }
 
@@ -4879,6 +5934,16 @@ open_enum! {
 }
 
 open_enum! {
+    /// A language of the pages for recipients.
+    PageLanguage {
+        En = "en",
+        De = "de",
+        Fr = "fr",
+        Es = "es",
+    }
+}
+
+open_enum! {
     /// Why an address is suppressed.
     SuppressionSource {
         Bounce = "BOUNCE",
@@ -4899,6 +5964,29 @@ open_enum! {
 }
 
 open_enum! {
+    /// What a webhook reports.
+    WebhookEventType {
+        Queued = "QUEUED",
+        Sent = "SENT",
+        Delivered = "DELIVERED",
+        Opened = "OPENED",
+        Clicked = "CLICKED",
+        Bounced = "BOUNCED",
+        Complained = "COMPLAINED",
+        Unsubscribed = "UNSUBSCRIBED",
+        Dropped = "DROPPED",
+        Deferred = "DEFERRED",
+        SuppressionCreated = "SUPPRESSION_CREATED",
+        SuppressionRemoved = "SUPPRESSION_REMOVED",
+        DomainVerified = "DOMAIN_VERIFIED",
+        DomainBroken = "DOMAIN_BROKEN",
+        ProviderFailing = "PROVIDER_FAILING",
+        ProviderRecovered = "PROVIDER_RECOVERED",
+        WebhookEndpointDisabled = "WEBHOOK_ENDPOINT_DISABLED",
+    }
+}
+
+open_enum! {
     /// What an API key may do.
     Permission {
         Send = "SEND",
@@ -4909,13 +5997,15 @@ open_enum! {
         MetricsRead = "METRICS_READ",
         SettingsWrite = "SETTINGS_WRITE",
         ContentRead = "CONTENT_READ",
+        MembersWrite = "MEMBERS_WRITE",
     }
 }
 
 open_enum! {
-    /// Who made a change: a client with an API key, a recipient by a link in a message, or Waypost itself.
+    /// Who made a change: a client with an API key, a user, a recipient by a link in a message, or Waypost itself.
     AuditActorType {
         ApiKey = "api_key",
+        User = "user",
         Recipient = "recipient",
         System = "system",
     }
@@ -4964,6 +6054,18 @@ open_enum! {
 }
 
 open_enum! {
+    /// What a member of an organization may do. `OWNER`: everything. `ADMIN`: everything but the members.
+    /// `DEVELOPER`: `SEND`, `TEMPLATES_READ`, `TEMPLATES_WRITE`, `METRICS_READ`, `PROVIDERS_READ` and `CONTENT_READ`.
+    /// `VIEWER`: `METRICS_READ`, `TEMPLATES_READ` and `PROVIDERS_READ`.
+    Role {
+        Owner = "OWNER",
+        Admin = "ADMIN",
+        Developer = "DEVELOPER",
+        Viewer = "VIEWER",
+    }
+}
+
+open_enum! {
     /// Whether a message needs any of a rule's tags, or all of them.
     TagMatch {
         Any = "any",
@@ -4986,29 +6088,6 @@ open_enum! {
         Template = "TEMPLATE",
         Layout = "LAYOUT",
         Partial = "PARTIAL",
-    }
-}
-
-open_enum! {
-    /// What a webhook reports.
-    WebhookEventType {
-        Queued = "QUEUED",
-        Sent = "SENT",
-        Delivered = "DELIVERED",
-        Opened = "OPENED",
-        Clicked = "CLICKED",
-        Bounced = "BOUNCED",
-        Complained = "COMPLAINED",
-        Unsubscribed = "UNSUBSCRIBED",
-        Dropped = "DROPPED",
-        Deferred = "DEFERRED",
-        SuppressionCreated = "SUPPRESSION_CREATED",
-        SuppressionRemoved = "SUPPRESSION_REMOVED",
-        DomainVerified = "DOMAIN_VERIFIED",
-        DomainBroken = "DOMAIN_BROKEN",
-        ProviderFailing = "PROVIDER_FAILING",
-        ProviderRecovered = "PROVIDER_RECOVERED",
-        WebhookEndpointDisabled = "WEBHOOK_ENDPOINT_DISABLED",
     }
 }
 
@@ -5070,6 +6149,22 @@ open_enum! {
 }
 
 open_enum! {
+    /// What an API key or a session may do. Only a session of an operator has `OPERATOR`.
+    CallerPermission {
+        Send = "SEND",
+        TemplatesRead = "TEMPLATES_READ",
+        TemplatesWrite = "TEMPLATES_WRITE",
+        ProvidersRead = "PROVIDERS_READ",
+        ProvidersWrite = "PROVIDERS_WRITE",
+        MetricsRead = "METRICS_READ",
+        SettingsWrite = "SETTINGS_WRITE",
+        ContentRead = "CONTENT_READ",
+        MembersWrite = "MEMBERS_WRITE",
+        Operator = "OPERATOR",
+    }
+}
+
+open_enum! {
     /// What happened to a message.
     EventType {
         Queued = "QUEUED",
@@ -5092,6 +6187,36 @@ open_enum! {
         Hard = "hard",
         Soft = "soft",
         Block = "block",
+    }
+}
+
+open_enum! {
+    /// Whether calls to a provider account are made.
+    ProviderCircuitState {
+        Closed = "CLOSED",
+        Open = "OPEN",
+        HalfOpen = "HALF_OPEN",
+    }
+}
+
+open_enum! {
+    /// `CALLS_FAILED`: too many calls failed. `PROVIDER_PAUSE`: the provider named a time for which it wants no
+    /// calls. `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account.
+    ProviderCircuitCause {
+        CallsFailed = "CALLS_FAILED",
+        ProviderPause = "PROVIDER_PAUSE",
+        AccountUnusable = "ACCOUNT_UNUSABLE",
+    }
+}
+
+open_enum! {
+    /// `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls
+    /// failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the
+    /// credentials. An account may fail for several causes; each ends by itself.
+    ProviderFailureCause {
+        AccountUnusable = "ACCOUNT_UNUSABLE",
+        CallsFailed = "CALLS_FAILED",
+        InvalidCredentials = "INVALID_CREDENTIALS",
     }
 }
 
@@ -5121,17 +6246,6 @@ open_enum! {
     UnverifiedDomains {
         Reject = "reject",
         Accept = "accept",
-    }
-}
-
-open_enum! {
-    /// `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls
-    /// failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the
-    /// credentials. An account may fail for several causes; each ends by itself.
-    ProviderFailureCause {
-        AccountUnusable = "ACCOUNT_UNUSABLE",
-        CallsFailed = "CALLS_FAILED",
-        InvalidCredentials = "INVALID_CREDENTIALS",
     }
 }
 
@@ -5227,7 +6341,7 @@ pub struct ErrorDetails {
     pub issues: Option<Vec<ErrorIssue>>,
     /// With 403: the permission that the API key lacks.
     #[serde(rename = "requiredPermission", skip_serializing_if = "Option::is_none")]
-    pub required_permission: Option<Permission>,
+    pub required_permission: Option<CallerPermission>,
     /// The provider that refused the request.
     #[serde(rename = "providerType", skip_serializing_if = "Option::is_none")]
     pub provider_type: Option<ProviderType>,
@@ -5248,6 +6362,8 @@ pub struct ErrorDetails {
     /// - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
     /// - `API_KEY_ENDED` - 409: the API key is revoked or expired.
     /// - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
+    /// - `CROSS_ORIGIN` - 403: the request with a session has not the header `X-Waypost-Csrf: 1`, or not the `Origin`
+    ///   of this service.
     /// - `DOMAIN_BUSY` - 409: another request is changing the domain.
     /// - `DOMAIN_EXISTS` - 409: the account already has the domain.
     /// - `DOMAIN_NOT_VERIFIED` - 422: the sender's domain is not verified on the selected account.
@@ -5255,19 +6371,30 @@ pub struct ErrorDetails {
     /// - `IDEMPOTENCY_IN_PROGRESS` - 409: an earlier request with the idempotency key still runs.
     /// - `IDEMPOTENCY_KEY_REUSED` - 409: the idempotency key was used for another request.
     /// - `INVALID_CREDENTIALS` - 422: the provider rejected the credentials.
+    /// - `INVITATION_EXISTS` - 409: the address has an invitation.
+    /// - `LAST_OWNER` - 409: the organization has no other owner.
+    /// - `MEMBER_EXISTS` - 409: the user is a member of the organization.
     /// - `MESSAGE_CONTENT_GONE` - 404, 409: the content of the message is no longer stored.
+    /// - `MESSAGE_CONTENT_WITHHELD` - 404: the message invites somebody; its content is not shown.
     /// - `MESSAGE_FINISHED` - 409: all recipients of the message have the status FAILED.
     /// - `MESSAGE_NOT_FAILED` - 409: no recipient of the message has the status FAILED.
     /// - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
     /// - `MESSAGE_SENDING` - 409: the message is being sent.
     /// - `MESSAGE_SENT` - 409: the message was sent.
     /// - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+    /// - `NOT_A_MEMBER` - 403: the user is no member of the organization, or of any.
     /// - `PARTIAL_EXISTS` - 409: a partial of this name exists.
+    /// - `PASSWORD_NOT_SET` - 422: the user has no password and signs in at the OpenID Connect provider.
     /// - `PROVIDER_ACCOUNT_NOT_ACTIVE` - 422: the account that the message names does not exist or is not active.
     /// - `PROVIDER_CANNOT_CARRY` - 422: the selected account cannot carry a part of the message: its size, a header,
     ///   an attachment.
     /// - `PROVIDER_REFUSED` - 422: the provider refused the request.
     /// - `REFUSED_BEFORE` - 422: an earlier request with the idempotency key was refused.
+    /// - `SECOND_FACTOR_ENABLED` - 409: the user has a second factor.
+    /// - `SECOND_FACTOR_NOT_STARTED` - 409: the user has no second factor, or none to confirm.
+    /// - `SECOND_FACTOR_REQUIRED` - 401: the password is right; the code of the user's second factor is missing.
+    /// - `SECOND_FACTOR_WRONG` - 401, 422: the code of the second factor is wrong or was used.
+    /// - `SESSION_REQUIRED` - 403: the operation requires a session; the caller is an API key.
     /// - `SUPPRESSION_EXISTS` - 409: the address is already suppressed.
     /// - `SUPPRESSION_LISTS_NOT_OFFERED` - 422: the provider of the account has no suppression lists that can be
     ///   read.
@@ -5286,7 +6413,9 @@ pub struct ErrorDetails {
     /// - `UNKNOWN_ID` - 422: the request names a record that does not exist; `details.issues` says which.
     /// - `UNKNOWN_UNSUBSCRIBE_GROUP` - 422: the unsubscribe group does not exist.
     /// - `URL_UNREACHABLE` - 422: no server responds at the webhook URL.
+    /// - `USER_NOT_FOUND` - 422: there is no user with the address.
     /// - `WEBHOOK_ENDPOINT_INACTIVE` - 409: the webhook endpoint is not active.
+    /// - `WRONG_PASSWORD` - 422: the password is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<ErrorReason>,
 
@@ -5303,6 +6432,12 @@ pub struct ErrorIssue {
     pub path: String,
     /// What is wrong, for people.
     pub message: String,
+    /// The line of a mistake in a source of a template, from 1; absent if it is not known or not one of this source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<i64>,
+    /// The column of the mistake in this line, in characters, from 1; absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<i64>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -5976,6 +7111,42 @@ impl<A> Call<A, GetMessageContentParams> {
     }
 }
 
+/// The parameters of "List a message's webhook deliveries".
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct ListMessageWebhookDeliveriesParams {
+    /// The page number, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<i64>,
+    /// The number of items per page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+    /// beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+impl<A> Call<A, ListMessageWebhookDeliveriesParams> {
+    /// The page number, from 1.
+    pub fn page(mut self, page: i64) -> Self {
+        self.params.page = Some(page);
+        self
+    }
+
+    /// The number of items per page.
+    pub fn limit(mut self, limit: i64) -> Self {
+        self.params.limit = Some(limit);
+        self
+    }
+
+    /// The `nextCursor` of the page before, instead of `page`.
+    pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
+        self.params.cursor = Some(cursor.into());
+        self
+    }
+}
+
 /// The parameters of "Get metrics over time".
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 
@@ -6336,6 +7507,23 @@ impl<A> Call<A, ListTemplatesParams> {
     }
 }
 
+/// The parameters of "Preview the page of an unsubscribe link".
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct PreviewUnsubscribePageParams {
+    /// The language of the page. The default is `en`. Recipients get the one that their browser asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<PageLanguage>,
+}
+
+impl<A> Call<A, PreviewUnsubscribePageParams> {
+    /// The language of the page.
+    pub fn language(mut self, language: impl Into<PageLanguage>) -> Self {
+        self.params.language = Some(language.into());
+        self
+    }
+}
+
 /// The parameters of "List suppressions".
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 
@@ -6359,6 +7547,9 @@ pub struct ListSuppressionsParams {
     /// Only suppressions of this unsubscribe group.
     #[serde(rename = "groupId", skip_serializing_if = "Option::is_none")]
     pub group_id: Option<String>,
+    /// Only suppressions created at or after this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<DateTime<Utc>>,
 }
 
 impl<A> Call<A, ListSuppressionsParams> {
@@ -6395,6 +7586,12 @@ impl<A> Call<A, ListSuppressionsParams> {
     /// Only suppressions of this unsubscribe group.
     pub fn group_id(mut self, group_id: impl Into<String>) -> Self {
         self.params.group_id = Some(group_id.into());
+        self
+    }
+
+    /// Only suppressions created at or after this time.
+    pub fn since(mut self, since: impl Into<DateTime<Utc>>) -> Self {
+        self.params.since = Some(since.into());
         self
     }
 }
@@ -6459,6 +7656,18 @@ pub struct ListWebhookDeliveriesParams {
     /// Only deliveries with this status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<WebhookDeliveryStatus>,
+    /// Only deliveries of the events of this message.
+    #[serde(rename = "messageId", skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// Only deliveries of events of this type.
+    #[serde(rename = "eventType", skip_serializing_if = "Option::is_none")]
+    pub event_type: Option<WebhookEventType>,
+    /// Only deliveries created at or after this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<DateTime<Utc>>,
+    /// Only deliveries created before this time. A date without a time includes that whole day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<DateTime<Utc>>,
 }
 
 impl<A> Call<A, ListWebhookDeliveriesParams> {
@@ -6483,6 +7692,119 @@ impl<A> Call<A, ListWebhookDeliveriesParams> {
     /// Only deliveries with this status.
     pub fn status(mut self, status: impl Into<WebhookDeliveryStatus>) -> Self {
         self.params.status = Some(status.into());
+        self
+    }
+
+    /// Only deliveries of the events of this message.
+    pub fn message_id(mut self, message_id: impl Into<String>) -> Self {
+        self.params.message_id = Some(message_id.into());
+        self
+    }
+
+    /// Only deliveries of events of this type.
+    pub fn event_type(mut self, event_type: impl Into<WebhookEventType>) -> Self {
+        self.params.event_type = Some(event_type.into());
+        self
+    }
+
+    /// Only deliveries created at or after this time.
+    pub fn from(mut self, from: impl Into<DateTime<Utc>>) -> Self {
+        self.params.from = Some(from.into());
+        self
+    }
+
+    /// Only deliveries created before this time.
+    pub fn to(mut self, to: impl Into<DateTime<Utc>>) -> Self {
+        self.params.to = Some(to.into());
+        self
+    }
+}
+
+/// The parameters of "Sign out".
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct DeleteSessionParams {
+    /// Whether to end all sessions of the user. The default is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub everywhere: Option<bool>,
+}
+
+impl<A> Call<A, DeleteSessionParams> {
+    /// Whether to end all sessions of the user.
+    pub fn everywhere(mut self, everywhere: bool) -> Self {
+        self.params.everywhere = Some(everywhere);
+        self
+    }
+}
+
+/// The parameters of "List members".
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct ListMembersParams {
+    /// The page number, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<i64>,
+    /// The number of items per page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+    /// beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+impl<A> Call<A, ListMembersParams> {
+    /// The page number, from 1.
+    pub fn page(mut self, page: i64) -> Self {
+        self.params.page = Some(page);
+        self
+    }
+
+    /// The number of items per page.
+    pub fn limit(mut self, limit: i64) -> Self {
+        self.params.limit = Some(limit);
+        self
+    }
+
+    /// The `nextCursor` of the page before, instead of `page`.
+    pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
+        self.params.cursor = Some(cursor.into());
+        self
+    }
+}
+
+/// The parameters of "List invitations".
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct ListInvitationsParams {
+    /// The page number, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<i64>,
+    /// The number of items per page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+    /// beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+impl<A> Call<A, ListInvitationsParams> {
+    /// The page number, from 1.
+    pub fn page(mut self, page: i64) -> Self {
+        self.params.page = Some(page);
+        self
+    }
+
+    /// The number of items per page.
+    pub fn limit(mut self, limit: i64) -> Self {
+        self.params.limit = Some(limit);
+        self
+    }
+
+    /// The `nextCursor` of the page before, instead of `page`.
+    pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
+        self.params.cursor = Some(cursor.into());
         self
     }
 }

@@ -38,6 +38,18 @@ export class Waypost {
   readonly erasures: resources.Erasures;
   /** URLs that receive events, their deliveries and secrets. */
   readonly webhookEndpoints: resources.WebhookEndpoints;
+  /** Sign in and out, and switch the organization. */
+  readonly session: resources.Session;
+  /** The signed-in user: name, password and second factor. */
+  readonly user: resources.User;
+  /** The users of the organization and their roles. */
+  readonly members: resources.Members;
+  /** Links by which people become members of the organization. */
+  readonly invitations: resources.Invitations;
+  /** Links by which users set a new password. */
+  readonly passwordResets: resources.PasswordResets;
+  /** What belongs to the installation: tasks, workers, queues and dead jobs. */
+  readonly operator: resources.Operator;
   /** Verifies what Waypost posts to your webhook endpoints. It needs no API key: you can also import it by itself. */
   readonly webhooks = webhooks;
 
@@ -59,5 +71,11 @@ export class Waypost {
     this.suppressions = new resources.Suppressions(http);
     this.erasures = new resources.Erasures(http);
     this.webhookEndpoints = new resources.WebhookEndpoints(http);
+    this.session = new resources.Session(http);
+    this.user = new resources.User(http);
+    this.members = new resources.Members(http);
+    this.invitations = new resources.Invitations(http);
+    this.passwordResets = new resources.PasswordResets(http);
+    this.operator = new resources.Operator(http);
   }
 }

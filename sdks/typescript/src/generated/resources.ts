@@ -11,12 +11,15 @@ export class Messages {
   readonly recipients: MessagesRecipients;
   /** The attachments. */
   readonly attachments: MessagesAttachments;
+  /** The webhook deliveries. */
+  readonly webhookDeliveries: MessagesWebhookDeliveries;
 
   /** @internal */
   constructor(http: Http) {
     this.#http = http;
     this.recipients = new MessagesRecipients(http);
     this.attachments = new MessagesAttachments(http);
+    this.webhookDeliveries = new MessagesWebhookDeliveries(http);
   }
 
   /**
@@ -177,6 +180,28 @@ export class MessagesAttachments {
   }
 }
 
+/** The webhook deliveries. */
+export class MessagesWebhookDeliveries {
+  readonly #http: Http;
+
+  /** @internal */
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /**
+   * List a message's webhook deliveries.
+   *
+   * Requires the permission `SETTINGS_WRITE`. The deliveries of the message's events to all webhook endpoints, the
+   * newest first, each with its attempts.
+   *
+   * @param messageId The id of the message.
+   */
+  list(messageId: string, params?: types.ListMessageWebhookDeliveriesParams, options?: RequestOptions): PagePromise<types.WebhookDelivery> {
+    return this.#http.pages({ method: "GET", route: "/v1/messages/{id}/webhook-deliveries", path: { id: messageId }, query: params }, options);
+  }
+}
+
 /** Counts and rates of sent, delivered, opened, clicked, bounced and reported messages. */
 export class Metrics {
   readonly #http: Http;
@@ -313,6 +338,27 @@ export class Providers {
    */
   registerEventWebhook(id: string, options?: RequestOptions): Promise<types.EventWebhookResult> {
     return this.#http.data({ method: "POST", route: "/v1/providers/{id}/event-webhook", path: { id }, repeatable: true }, options);
+  }
+
+  /**
+   * List the health of provider accounts.
+   *
+   * Requires the permission `PROVIDERS_READ`. The oldest account comes first.
+   */
+  listHealth(options?: RequestOptions): PagePromise<types.ProviderHealth> {
+    return this.#http.pages({ method: "GET", route: "/v1/providers/health" }, options);
+  }
+
+  /**
+   * Get the health of a provider account.
+   *
+   * Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how the calls of the last 15
+   * minutes ended.
+   *
+   * @param id The id of the provider account.
+   */
+  getHealth(id: string, options?: RequestOptions): Promise<types.ProviderHealth> {
+    return this.#http.data({ method: "GET", route: "/v1/providers/{id}/health", path: { id } }, options);
   }
 }
 
@@ -699,6 +745,19 @@ export class Templates {
   }
 
   /**
+   * Preview a draft of a template version.
+   *
+   * Requires the permission `TEMPLATES_READ`. Checks and renders the content as if it were a new version of the
+   * template, with the layout and the partials as they are now. The content of a layout or partial is rendered as
+   * that of a template. Nothing is stored or sent. If a source is wrong, `details.issues` names its line.
+   *
+   * @param id The id of the template.
+   */
+  previewDraft(id: string, request: types.PreviewTemplateDraftRequest, options?: RequestOptions): Promise<types.TemplatePreview> {
+    return this.#http.json({ method: "POST", route: "/v1/templates/{id}/preview-draft", path: { id }, body: request, repeatable: true }, options);
+  }
+
+  /**
    * Send a template to try it out.
    *
    * Requires the permission `SEND`, and `TEMPLATES_READ`. Sends a real message, by the same rules as `POST /v1/send`.
@@ -786,6 +845,17 @@ export class UnsubscribeGroups {
   }
 
   /**
+   * Get an unsubscribe group.
+   *
+   * Requires the permission `SETTINGS_WRITE`.
+   *
+   * @param id The id of the unsubscribe group.
+   */
+  get(id: string, options?: RequestOptions): Promise<types.UnsubscribeGroup> {
+    return this.#http.data({ method: "GET", route: "/v1/unsubscribe-groups/{id}", path: { id } }, options);
+  }
+
+  /**
    * Change an unsubscribe group.
    *
    * Requires the permission `SETTINGS_WRITE`.
@@ -805,6 +875,18 @@ export class UnsubscribeGroups {
    */
   delete(id: string, options?: RequestOptions): Promise<types.Success> {
     return this.#http.json({ method: "DELETE", route: "/v1/unsubscribe-groups/{id}", path: { id } }, options);
+  }
+
+  /**
+   * Preview the page of an unsubscribe link.
+   *
+   * Requires the permission `SETTINGS_WRITE`. The page that a recipient sees after unsubscribing from the group, with
+   * the organization's name and colour and a made-up sender and address. Nothing is changed.
+   *
+   * @param id The id of the unsubscribe group.
+   */
+  previewPage(id: string, params?: types.PreviewUnsubscribePageParams, options?: RequestOptions): Promise<types.PagePreview> {
+    return this.#http.data({ method: "GET", route: "/v1/unsubscribe-groups/{id}/page-preview", path: { id }, query: params }, options);
   }
 }
 
@@ -1034,6 +1116,18 @@ export class WebhookEndpointsDeliveries {
   }
 
   /**
+   * Get a webhook delivery.
+   *
+   * Requires the permission `SETTINGS_WRITE`. The delivery has its attempts and the body that is posted.
+   *
+   * @param webhookEndpointId The id of the webhook endpoint.
+   * @param deliveryId The id of the webhook delivery.
+   */
+  get(webhookEndpointId: string, deliveryId: string, options?: RequestOptions): Promise<types.WebhookDeliveryDetail> {
+    return this.#http.data({ method: "GET", route: "/v1/webhook-endpoints/{id}/deliveries/{deliveryId}", path: { id: webhookEndpointId, deliveryId } }, options);
+  }
+
+  /**
    * Replay a webhook delivery.
    *
    * Requires the permission `SETTINGS_WRITE`. The delivery is due again at once, with all attempts, even if it
@@ -1044,5 +1138,360 @@ export class WebhookEndpointsDeliveries {
    */
   replay(webhookEndpointId: string, deliveryId: string, options?: RequestOptions): Promise<types.WebhookDelivery> {
     return this.#http.data({ method: "POST", route: "/v1/webhook-endpoints/{id}/deliveries/{deliveryId}/replay", path: { id: webhookEndpointId, deliveryId } }, options);
+  }
+}
+
+/** Sign in and out, and switch the organization. */
+export class Session {
+  readonly #http: Http;
+
+  /** @internal */
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /**
+   * List the ways to sign in.
+   *
+   * Requires no API key and no session.
+   */
+  listSignInMethods(options?: RequestOptions): Promise<types.SignInMethods> {
+    return this.#http.data({ method: "GET", route: "/v1/session/methods" }, options);
+  }
+
+  /**
+   * Sign in.
+   *
+   * Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Sets the cookie of a new session, in the
+   * organization that the user was last in. Ten wrong passwords or codes within 15 minutes lock the account for the
+   * rest of that time.
+   */
+  create(request: types.CreateSessionRequest, options?: RequestOptions): Promise<types.Session> {
+    return this.#http.data({ method: "POST", route: "/v1/session", body: request }, options);
+  }
+
+  /**
+   * Get the session.
+   *
+   * Requires a session.
+   */
+  get(options?: RequestOptions): Promise<types.Session> {
+    return this.#http.data({ method: "GET", route: "/v1/session" }, options);
+  }
+
+  /**
+   * Switch the organization.
+   *
+   * Requires a session. Sets the cookie of a new session in the other organization; the old one ends.
+   */
+  update(request: types.UpdateSessionRequest, options?: RequestOptions): Promise<types.Session> {
+    return this.#http.data({ method: "PATCH", route: "/v1/session", body: request }, options);
+  }
+
+  /**
+   * Sign out.
+   *
+   * Requires a session. Ends the session, and removes its cookie.
+   */
+  delete(params?: types.DeleteSessionParams, options?: RequestOptions): Promise<types.Success> {
+    return this.#http.json({ method: "DELETE", route: "/v1/session", query: params }, options);
+  }
+}
+
+/** The signed-in user: name, password and second factor. */
+export class User {
+  readonly #http: Http;
+
+  /** @internal */
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /**
+   * Change the user.
+   *
+   * Requires a session. A new password ends the user's other sessions.
+   */
+  update(request: types.UpdateUserRequest, options?: RequestOptions): Promise<types.User> {
+    return this.#http.data({ method: "PATCH", route: "/v1/user", body: request }, options);
+  }
+
+  /**
+   * Begin a second factor.
+   *
+   * Requires a session. Makes the secret of an authenticator (TOTP). It has no effect until it is confirmed; a secret
+   * that was not confirmed is replaced.
+   */
+  startTotp(request: types.StartTotpRequest, options?: RequestOptions): Promise<types.TotpEnrolment> {
+    return this.#http.data({ method: "POST", route: "/v1/user/totp", body: request }, options);
+  }
+
+  /**
+   * Confirm a second factor.
+   *
+   * Requires a session. From now on a sign-in with the password requires a code. Only this response contains the
+   * recovery codes.
+   */
+  confirmTotp(request: types.ConfirmTotpRequest, options?: RequestOptions): Promise<types.RecoveryCodes> {
+    return this.#http.data({ method: "POST", route: "/v1/user/totp/confirm", body: request }, options);
+  }
+
+  /**
+   * Remove the second factor.
+   *
+   * Requires a session.
+   */
+  disableTotp(request: types.DisableTotpRequest, options?: RequestOptions): Promise<types.User> {
+    return this.#http.data({ method: "POST", route: "/v1/user/totp/disable", body: request }, options);
+  }
+}
+
+/** The users of the organization and their roles. */
+export class Members {
+  readonly #http: Http;
+
+  /** @internal */
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /**
+   * List members.
+   *
+   * Requires the permission `MEMBERS_WRITE`. The newest member comes first.
+   */
+  list(params?: types.ListMembersParams, options?: RequestOptions): PagePromise<types.Member> {
+    return this.#http.pages({ method: "GET", route: "/v1/members", query: params }, options);
+  }
+
+  /**
+   * Add a member.
+   *
+   * Requires the permission `MEMBERS_WRITE` and every permission of the role. Makes somebody a member who is a user
+   * of this installation already; others are invited.
+   */
+  create(request: types.CreateMemberRequest, options?: RequestOptions): Promise<types.Member> {
+    return this.#http.data({ method: "POST", route: "/v1/members", body: request, idempotent: true }, options);
+  }
+
+  /**
+   * Get a member.
+   *
+   * Requires the permission `MEMBERS_WRITE`.
+   *
+   * @param id The id of the member.
+   */
+  get(id: string, options?: RequestOptions): Promise<types.Member> {
+    return this.#http.data({ method: "GET", route: "/v1/members/{id}", path: { id } }, options);
+  }
+
+  /**
+   * Change the role of a member.
+   *
+   * Requires the permission `MEMBERS_WRITE` and every permission of the old and of the new role. The last owner stays
+   * one. The change takes effect within five seconds.
+   *
+   * @param id The id of the member.
+   */
+  update(id: string, request: types.UpdateMemberRequest, options?: RequestOptions): Promise<types.Member> {
+    return this.#http.data({ method: "PATCH", route: "/v1/members/{id}", path: { id }, body: request }, options);
+  }
+
+  /**
+   * Remove a member.
+   *
+   * Requires the permission `MEMBERS_WRITE` and every permission of the member's role. The last owner cannot be
+   * removed. The sessions of the user in the organization end.
+   *
+   * @param id The id of the member.
+   */
+  delete(id: string, options?: RequestOptions): Promise<types.Success> {
+    return this.#http.json({ method: "DELETE", route: "/v1/members/{id}", path: { id } }, options);
+  }
+}
+
+/** Links by which people become members of the organization. */
+export class Invitations {
+  readonly #http: Http;
+
+  /** @internal */
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /**
+   * List invitations.
+   *
+   * Requires the permission `MEMBERS_WRITE`. The newest invitation comes first. Those that are accepted or expired
+   * are not listed.
+   */
+  list(params?: types.ListInvitationsParams, options?: RequestOptions): PagePromise<types.Invitation> {
+    return this.#http.pages({ method: "GET", route: "/v1/invitations", query: params }, options);
+  }
+
+  /**
+   * Invite somebody.
+   *
+   * Requires the permission `MEMBERS_WRITE` and every permission of the role. The link is sent to the address if the
+   * operator has set a sender for invitations and the organization can send from it.
+   */
+  create(request: types.CreateInvitationRequest, options?: RequestOptions): Promise<types.InvitationWithUrl> {
+    return this.#http.data({ method: "POST", route: "/v1/invitations", body: request, idempotent: true }, options);
+  }
+
+  /**
+   * Get an invitation.
+   *
+   * Requires the permission `MEMBERS_WRITE`.
+   *
+   * @param id The id of the invitation.
+   */
+  get(id: string, options?: RequestOptions): Promise<types.Invitation> {
+    return this.#http.data({ method: "GET", route: "/v1/invitations/{id}", path: { id } }, options);
+  }
+
+  /**
+   * Change the role of an invitation.
+   *
+   * Requires the permission `MEMBERS_WRITE` and every permission of the old and of the new role. The link stays the
+   * same.
+   *
+   * @param id The id of the invitation.
+   */
+  update(id: string, request: types.UpdateInvitationRequest, options?: RequestOptions): Promise<types.Invitation> {
+    return this.#http.data({ method: "PATCH", route: "/v1/invitations/{id}", path: { id }, body: request }, options);
+  }
+
+  /**
+   * Withdraw an invitation.
+   *
+   * Requires the permission `MEMBERS_WRITE` and every permission of the role. The link stops working.
+   *
+   * @param id The id of the invitation.
+   */
+  delete(id: string, options?: RequestOptions): Promise<types.Success> {
+    return this.#http.json({ method: "DELETE", route: "/v1/invitations/{id}", path: { id } }, options);
+  }
+
+  /**
+   * Look up an invitation.
+   *
+   * Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Returns 404 if the link is unknown, used
+   * or expired.
+   */
+  lookUp(request: types.LookUpInvitationRequest, options?: RequestOptions): Promise<types.InvitationDetail> {
+    return this.#http.data({ method: "POST", route: "/v1/invitations/look-up", body: request, repeatable: true }, options);
+  }
+
+  /**
+   * Accept an invitation.
+   *
+   * Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Makes the person a member, as a new user
+   * if there is none with the address, and sets the cookie of a new session.
+   */
+  accept(request: types.AcceptInvitationRequest, options?: RequestOptions): Promise<types.Session> {
+    return this.#http.data({ method: "POST", route: "/v1/invitations/accept", body: request }, options);
+  }
+}
+
+/** Links by which users set a new password. */
+export class PasswordResets {
+  readonly #http: Http;
+
+  /** @internal */
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /**
+   * Look up a link that sets a password.
+   *
+   * Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Returns 404 if the link is unknown, used
+   * or expired.
+   */
+  lookUp(request: types.LookUpPasswordResetRequest, options?: RequestOptions): Promise<types.PasswordResetDetail> {
+    return this.#http.data({ method: "POST", route: "/v1/password-resets/look-up", body: request, repeatable: true }, options);
+  }
+
+  /**
+   * Set a password by a link.
+   *
+   * Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Ends all sessions of the user, who then
+   * signs in with the new password. The second factor stays.
+   */
+  accept(request: types.AcceptPasswordResetRequest, options?: RequestOptions): Promise<types.Success> {
+    return this.#http.json({ method: "POST", route: "/v1/password-resets/accept", body: request }, options);
+  }
+}
+
+/** What belongs to the installation: tasks, workers, queues and dead jobs. */
+export class Operator {
+  readonly #http: Http;
+
+  /** @internal */
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /**
+   * List the scheduler's tasks.
+   *
+   * Requires the permission `OPERATOR`, which only sessions of operators have. Each task is listed with its last run.
+   */
+  listTasks(options?: RequestOptions): PagePromise<types.SchedulerTask> {
+    return this.#http.pages({ method: "GET", route: "/v1/operator/tasks" }, options);
+  }
+
+  /**
+   * List the workers.
+   *
+   * Requires the permission `OPERATOR`, which only sessions of operators have. Each worker is listed with its lease
+   * and the number of its chunks.
+   */
+  listWorkers(options?: RequestOptions): PagePromise<types.Worker> {
+    return this.#http.pages({ method: "GET", route: "/v1/operator/workers" }, options);
+  }
+
+  /**
+   * List the queues.
+   *
+   * Requires the permission `OPERATOR`, which only sessions of operators have. Returns 503 if Redis is away.
+   */
+  listQueues(options?: RequestOptions): PagePromise<types.JobQueue> {
+    return this.#http.pages({ method: "GET", route: "/v1/operator/queues" }, options);
+  }
+
+  /**
+   * List the dead jobs.
+   *
+   * Requires the permission `OPERATOR`, which only sessions of operators have. Lists up to 1,000 chunks of messages
+   * that no worker takes any more.
+   */
+  listDeadJobs(options?: RequestOptions): PagePromise<types.DeadJob> {
+    return this.#http.pages({ method: "GET", route: "/v1/operator/dead-jobs" }, options);
+  }
+
+  /**
+   * Retry the dead jobs of a message.
+   *
+   * Requires the permission `OPERATOR`, which only sessions of operators have. The jobs are due again, and lost
+   * workers are counted from 0.
+   *
+   * @param id The id of the message.
+   */
+  retryDeadJobs(id: string, options?: RequestOptions): Promise<types.RetriedDeadJobs> {
+    return this.#http.data({ method: "POST", route: "/v1/operator/dead-jobs/{id}/retry", path: { id } }, options);
+  }
+
+  /**
+   * Drop the dead jobs of a message.
+   *
+   * Requires the permission `OPERATOR`, which only sessions of operators have. Recipients that the message was not
+   * sent to become FAILED.
+   *
+   * @param id The id of the message.
+   */
+  deleteDeadJobs(id: string, options?: RequestOptions): Promise<types.Success> {
+    return this.#http.json({ method: "DELETE", route: "/v1/operator/dead-jobs/{id}", path: { id } }, options);
   }
 }

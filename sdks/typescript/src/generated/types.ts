@@ -3,6 +3,26 @@
 /** A value out of a list that may grow: a newer Waypost may send others, which pass through as they are. */
 type Open<T extends string> = T | (string & {});
 
+/** The answer to an invitation. */
+export interface AcceptInvitationRequest {
+  /** The token in the link, after `#`. */
+  token: string;
+  /** The name of a new user. The default is the part of the address before the `@`. */
+  name?: string | undefined;
+  /** The password that a new user gets, of 12 to 128 characters; or the present password of the user. */
+  password: string;
+  /** The code of the second factor, or a recovery code. Required if the user has a second factor. */
+  code?: string | undefined;
+}
+
+/** The new password. */
+export interface AcceptPasswordResetRequest {
+  /** The token in the link, after `#`. */
+  token: string;
+  /** The new password, of 12 to 128 characters. */
+  password: string;
+}
+
 /** An API key. Its secret is returned only once, when the key is created or rotated. */
 export interface ApiKey {
   /** The id. */
@@ -28,7 +48,7 @@ export interface ApiKey {
   lastUsedAt: string | null;
   /** When it was created. */
   createdAt: string;
-  /** The id of the API key that created this key, or `system` if the operator created it. */
+  /** The id of the user or of the API key that created this key, or `system` if the operator created it. */
   createdBy: string;
   /** When the key was revoked; null if it was not. */
   revokedAt: string | null;
@@ -61,7 +81,7 @@ export interface ApiKeyWithSecret {
   lastUsedAt: string | null;
   /** When it was created. */
   createdAt: string;
-  /** The id of the API key that created this key, or `system` if the operator created it. */
+  /** The id of the user or of the API key that created this key, or `system` if the operator created it. */
   createdBy: string;
   /** When the key was revoked; null if it was not. */
   revokedAt: string | null;
@@ -289,6 +309,12 @@ export interface CancelledMessage {
   cancelledCount: number;
 }
 
+/** How to confirm a second factor. */
+export interface ConfirmTotpRequest {
+  /** A code of the authenticator. */
+  code: string;
+}
+
 /** An account to connect. */
 export interface ConnectProviderRequest {
   providerType: ProviderType;
@@ -368,12 +394,28 @@ export interface CreateApiKeyRequest {
    * key can create only test keys.
    */
   isTest?: boolean | undefined;
-  /** One or more permissions. The calling key must have each of them. */
+  /** One or more permissions. The caller must have each of them. */
   permissions: readonly Permission[];
   /** Up to 100 IP addresses and networks (CIDR) that the key can be used from. The default is anywhere. */
   allowedIps?: readonly string[] | undefined;
   /** When the key expires; null means never. */
   expiresAt?: string | Date | undefined;
+}
+
+/** Somebody to invite. */
+export interface CreateInvitationRequest {
+  /** The address of the person. */
+  email: string;
+  /** The role that the person gets. The caller must have each of its permissions. */
+  role: Role;
+}
+
+/** A user to make a member. */
+export interface CreateMemberRequest {
+  /** The address of the user. */
+  email: string;
+  /** The role of the member. The caller must have each of its permissions. */
+  role: Role;
 }
 
 /** A domain to add to an account. */
@@ -405,6 +447,16 @@ export interface CreateRoutingRuleRequest {
    * default), `resend` at once (the recipient may get the message twice), or `fail` (the message may have been sent).
    */
   onUnknown?: OnUnknown | undefined;
+}
+
+/** Who signs in. */
+export interface CreateSessionRequest {
+  /** The address of the user. */
+  email: string;
+  /** The password of the user. */
+  password: string;
+  /** The code of the second factor, or a recovery code. Required if the user has a second factor. */
+  code?: string | undefined;
 }
 
 /** An address to suppress. */
@@ -503,6 +555,31 @@ export interface CurrentTemplateVersion {
   versionId: string;
   /** The number of the version, from 1. */
   versionNumber: number;
+}
+
+/** A chunk of a message that no worker takes any more. */
+export interface DeadJob {
+  messageId: string;
+  /** The number of the chunk in its message, from 0. */
+  chunk: number;
+  /** The organization that it belongs to. */
+  organizationId: string;
+  /** The number of recipients without a final status. */
+  recipients: number;
+  /** How many workers were lost while they held the chunk. */
+  losses: number;
+  /** Since when no worker takes it. */
+  deadSince: string;
+  /** Why no worker takes the chunk any more. */
+  reason: string;
+}
+
+/** How to remove the second factor. */
+export interface DisableTotpRequest {
+  /** The present password. */
+  password: string;
+  /** A code of the authenticator, or a recovery code. */
+  code: string;
 }
 
 /** A sender domain of a provider account. */
@@ -642,6 +719,96 @@ export interface ImportSuppressionsRequest {
   emails: readonly string[];
   /** The unsubscribe group that the suppressions apply to. The default is all messages. */
   unsubscribeGroupId?: string | undefined;
+}
+
+/** An invitation that is neither accepted nor expired. */
+export interface Invitation {
+  /** The id. */
+  id: string;
+  /** The address. */
+  email: string;
+  /** The role. */
+  role: Role;
+  /** When it was created. */
+  createdAt: string;
+  /** When the link stops working. */
+  expiresAt: string;
+  /** The id of the user or of the API key that invited, or `system` if the operator did. */
+  createdBy: string;
+}
+
+/** What an invitation says. */
+export interface InvitationDetail {
+  /** The name of the organization. */
+  organizationName: string;
+  /** The address. */
+  email: string;
+  /** The role. */
+  role: Role;
+  /** Whether there is a user with the address, whose password must be given. */
+  hasUser: boolean;
+}
+
+/** An invitation with its link, which is returned only once. */
+export interface InvitationWithUrl {
+  /** The id. */
+  id: string;
+  /** The address. */
+  email: string;
+  /** The role. */
+  role: Role;
+  /** When it was created. */
+  createdAt: string;
+  /** When the link stops working. */
+  expiresAt: string;
+  /** The id of the user or of the API key that invited, or `system` if the operator did. */
+  createdBy: string;
+  /** The link. It works once, for seven days. */
+  url: string;
+  /** Whether the link is sent to the address through Waypost. If not, pass it on. */
+  mailed: boolean;
+}
+
+/** The jobs of a queue in Redis, by their state. */
+export interface JobQueue {
+  /** The name of the queue. */
+  name: string;
+  /** Jobs that no worker has fetched. */
+  waiting: number;
+  /** Jobs that a worker has fetched and not finished. */
+  fetched: number;
+  /** Jobs that are due later. */
+  delayed: number;
+}
+
+/** The link to look up. */
+export interface LookUpInvitationRequest {
+  /** The token in the link, after `#`. */
+  token: string;
+}
+
+/** The link to look up. */
+export interface LookUpPasswordResetRequest {
+  /** The token in the link, after `#`. */
+  token: string;
+}
+
+/** A user of the organization. */
+export interface Member {
+  /** The id of the membership. */
+  id: string;
+  /** The user. */
+  userId: string;
+  /** The address. */
+  email: string;
+  /** The name of the user. */
+  name: string;
+  /** The role. */
+  role: Role;
+  /** When the user last began a session in the organization. */
+  lastSignedInAt: string | null;
+  /** When the user became a member. */
+  createdAt: string;
 }
 
 /** A file of a message. It needs `content` or `url`. */
@@ -879,6 +1046,30 @@ export interface MetricsTotals {
   complaintRate: number;
 }
 
+/** The OpenID Connect provider at which users can sign in; null if there is none. */
+export interface OidcMethod {
+  /** The name of the provider, for people. */
+  name: string;
+  /** Where the sign-in begins, relative to the public URL. */
+  url: string;
+}
+
+/** An organization of a user. */
+export interface OrganizationMembership {
+  /** The id. */
+  id: string;
+  /** The name of the organization. */
+  name: string;
+  /** The role of the user in this organization. */
+  role: Role;
+}
+
+/** A page as a recipient sees it. */
+export interface PagePreview {
+  /** The whole page. Show it in a frame without rights (`<iframe sandbox>`). */
+  html: string;
+}
+
 /** The position of a page in its list. */
 export interface Pagination {
   /** The page number, from 1. */
@@ -898,6 +1089,47 @@ export interface PassedOverRule {
   rule: RoutingRule;
   /** Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or `PROVIDER_INACTIVE`. */
   reason: string;
+}
+
+/** Whose password a link sets. */
+export interface PasswordResetDetail {
+  /** The address. */
+  email: string;
+}
+
+/** The content of a version to preview, as for a new version, and its variables. */
+export interface PreviewTemplateDraftRequest {
+  /** The variables. They need not match the JSON Schema. */
+  variables?: Record<string, unknown> | undefined;
+  /**
+   * The language of the version, as a language tag such as `de`, `de-AT` or `zh-Hant-TW`. Without one, it is of the
+   * default language.
+   */
+  locale?: string | undefined;
+  /** The subject of messages that bring none, a Handlebars template. */
+  subject?: string | undefined;
+  /**
+   * What mail programs show beside the subject, a Handlebars template on one line. It is put at the beginning of the
+   * HTML, hidden.
+   */
+  preheader?: string | undefined;
+  /** The sender of messages that bring none. */
+  from?: string | undefined;
+  /** One address for replies or an array of up to 10, for messages that bring none. */
+  replyTo?: Addresses | undefined;
+  /** The layout around the content. One of MJML takes MJML, one of HTML takes HTML. */
+  layoutId?: string | undefined;
+  /** The HTML source. It may be empty if `mjmlSource` is given. */
+  htmlContent: string;
+  /** The MJML source. It is compiled now, and the result replaces `htmlContent`. */
+  mjmlSource?: string | undefined;
+  /** The plain-text source. Without it, the text is made from the HTML; if it is empty, there is no text. */
+  textContent?: string | undefined;
+  /**
+   * A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every send must match. References outside the
+   * schema are not allowed.
+   */
+  variablesSchema?: Record<string, unknown> | undefined;
 }
 
 /** What to preview. */
@@ -947,6 +1179,53 @@ export interface ProviderAccount {
   updatedAt: string;
 }
 
+/** Whether calls to a provider account are made. */
+export interface ProviderCircuit {
+  /**
+   * CLOSED: calls are made. OPEN: no calls are made until `until`. HALF_OPEN: each worker makes one call, whose
+   * result decides.
+   */
+  state: ProviderCircuitState;
+  /** Why the circuit is not closed; null if it is. */
+  cause: ProviderCircuitCause | null;
+  /** When the next call may be made; null unless the circuit is open. */
+  until: string | null;
+}
+
+/** One cause for which an account fails. */
+export interface ProviderFailure {
+  cause: ProviderFailureCause;
+  /** Since when the account fails for this cause. */
+  since: string;
+}
+
+/** How a provider account does at the moment. */
+export interface ProviderHealth {
+  /** The provider account. */
+  providerAccountId: string;
+  providerType: ProviderType;
+  /** The name of the account. */
+  displayName: string;
+  /** Whether the account sends messages. */
+  isActive: boolean;
+  /** Whether calls to the account are made; null while Redis, which knows it, does not answer. */
+  circuit: ProviderCircuit | null;
+  /**
+   * The calls per second, over all workers, to which Waypost holds back now because the provider throttles; null if
+   * it does not throttle, or while Redis does not answer.
+   */
+  throttledRatePerSecond: number | null;
+  /** Why the account cannot send, as reported by the provider; null if it can. */
+  sendingPausedReason: string | null;
+  /** What is wrong with the account now, as the event PROVIDER_FAILING reports it. */
+  failures: ProviderFailure[];
+  calls: RecentProviderCalls;
+  /** The most calls to the provider per second, over all workers; null means no limit. */
+  maxRatePerSecond: number | null;
+  /** The most concurrent calls to the provider, over all workers; null means no limit. */
+  maxConcurrency: number | null;
+}
+
 /** The result of an import from a provider. */
 export interface ProviderImportResult {
   /** The number of newly suppressed addresses. */
@@ -967,6 +1246,28 @@ export interface RateLimits {
   otherPerSecond: number | null;
 }
 
+/** The newest calls of the last 15 minutes, at most 1,000. Tests are not counted. */
+export interface RecentProviderCalls {
+  /** All calls since this time are counted: 15 minutes ago, or later if there were more than 1,000. */
+  since: string;
+  /** The number of calls that the provider accepted. */
+  accepted: number;
+  /** The number of calls that the provider rejected. */
+  rejected: number;
+  /** The number of calls that the provider throttled. */
+  throttled: number;
+  /** The number of calls that failed without a delivery. */
+  unavailable: number;
+  /** The number of calls whose answer was lost. */
+  unknown: number;
+  /** The number of calls that have not ended. */
+  pending: number;
+  /** The median of the durations of the calls, in milliseconds; null if no call ended. */
+  medianDurationMs: number | null;
+  /** The 95th percentile of the durations of the calls, in milliseconds; null if no call ended. */
+  p95DurationMs: number | null;
+}
+
 /** One recipient of a message. */
 export interface RecipientDetail {
   /** Where the recipient stands in the mail: TO, CC or BCC. */
@@ -984,6 +1285,12 @@ export interface RecipientDetail {
   lastError: string | null;
   /** The events, oldest first. */
   events: HistoryEvent[];
+}
+
+/** The recovery codes, which are shown once. */
+export interface RecoveryCodes {
+  /** Ten codes. Each replaces the code of the second factor once. */
+  recoveryCodes: string[];
 }
 
 /** The result of a removal. */
@@ -1037,6 +1344,13 @@ export interface ResolveRouteRequest {
   from: string;
   /** The tags of the message. */
   tags?: readonly string[] | undefined;
+}
+
+/** The dead jobs that are due again. */
+export interface RetriedDeadJobs {
+  messageId: string;
+  /** The number of chunks. */
+  chunks: number;
 }
 
 /** The result of a rollback. */
@@ -1114,6 +1428,30 @@ export interface RoutingRule {
   createdAt: string;
   /** When it was last changed. */
   updatedAt: string;
+}
+
+/** A task of the scheduler, with its last run. */
+export interface SchedulerTask {
+  /** The name of the task. */
+  name: string;
+  /** How often the task runs, in milliseconds. */
+  everyMs: number;
+  /** The process that ran the task last. */
+  leader: string;
+  /** When the last run began. */
+  lastStartedAt: string;
+  /** When the last finished run ended. */
+  lastFinishedAt: string | null;
+  /** When the last successful run ended. */
+  lastSucceededAt: string | null;
+  /** How long the last finished run took, in milliseconds. */
+  tookMs: number | null;
+  /** How long ago the last successful run was, less one interval, in milliseconds. */
+  lagMs: number;
+  /** Whether the task needs attention. */
+  isLate: boolean;
+  /** The error of the last finished run. */
+  lastError: string | null;
 }
 
 /** One call to a provider for one recipient. */
@@ -1325,8 +1663,36 @@ export interface SeriesQuery {
   timeZone?: string | undefined;
 }
 
+/** Who is signed in, and where. */
+export interface Session {
+  user: User;
+  organization: SessionOrganization;
+  /** The role of the user in the organization. */
+  role: Role;
+  /** The permissions of the role, and `OPERATOR` if the user is an operator. */
+  permissions: CallerPermission[];
+  /** The organizations of the user, by their names. */
+  organizations: OrganizationMembership[];
+  /** When it was created. */
+  createdAt: string;
+  /** When the session ends at the latest. It ends earlier after 12 hours without a request. */
+  expiresAt: string;
+}
+
+/** The organization of a session. */
+export interface SessionOrganization {
+  /** The id. */
+  id: string;
+  /** The name of the organization. */
+  name: string;
+}
+
 /** The settings of the organization. */
 export interface Settings {
+  /** The name of the organization. Recipients see it on the pages of unsubscribe links. */
+  name: string;
+  /** The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour. */
+  brandColor: string | null;
   /**
    * What happens to a message whose sender domain is not verified on the provider account: `reject` (the send gets
    * 422) or `accept` (the send gets 202 with `domainVerified: false`).
@@ -1346,6 +1712,19 @@ export interface Settings {
   softBounceLimit: number;
   /** The number of days within which soft bounces are counted together. */
   softBounceWindowDays: number;
+}
+
+/** The ways to sign in. */
+export interface SignInMethods {
+  /** Whether users can sign in with a password. */
+  password: boolean;
+  oidc: OidcMethod | null;
+}
+
+/** How to begin a second factor. */
+export interface StartTotpRequest {
+  /** The present password. */
+  password: string;
 }
 
 /** The response to a deletion. */
@@ -1376,6 +1755,11 @@ export interface Suppression {
   source: SuppressionSource;
   /** When it was created. */
   createdAt: string;
+  /**
+   * The message that bounced, that was reported or whose unsubscribe link was used; null if no message caused the
+   * suppression or it is not known. The message may have been deleted since.
+   */
+  messageId: string | null;
 }
 
 /** A template. Its content is in its versions. */
@@ -1539,6 +1923,14 @@ export interface TemplateVersionSummary {
   createdAt: string;
 }
 
+/** The secret of a second factor, which is shown once. */
+export interface TotpEnrolment {
+  /** The secret in base 32, to type into an authenticator. */
+  secret: string;
+  /** The `otpauth` URI of the secret, for a QR code. */
+  uri: string;
+}
+
 /** A kind of messages that recipients can unsubscribe from. */
 export interface UnsubscribeGroup {
   /** The id. */
@@ -1559,12 +1951,24 @@ export interface UnsubscribeGroup {
 export interface UpdateApiKeyRequest {
   /** The name of the key. */
   name?: string | undefined;
-  /** The permissions. A permission that the calling key lacks cannot be added. */
+  /** The permissions. A permission that the caller lacks cannot be added. */
   permissions?: readonly Permission[] | undefined;
   /** The IP addresses and networks that the key can be used from; an empty list means anywhere. */
   allowedIps?: readonly string[] | undefined;
   /** When the key expires; null means never. */
   expiresAt?: string | Date | null | undefined;
+}
+
+/** The changes to an invitation. Absent fields keep their values. */
+export interface UpdateInvitationRequest {
+  /** The new role. The caller must have each of its permissions. */
+  role?: Role | undefined;
+}
+
+/** The changes to a member. Absent fields keep their values. */
+export interface UpdateMemberRequest {
+  /** The new role. The caller must have each of its permissions. */
+  role?: Role | undefined;
 }
 
 /** The change of a message. */
@@ -1622,8 +2026,21 @@ export interface UpdateRoutingRuleRequest {
   onUnknown?: OnUnknown | undefined;
 }
 
+/** The change of a session. */
+export interface UpdateSessionRequest {
+  /** The organization to switch to, one of the session's `organizations`. */
+  organizationId: string;
+}
+
 /** The changes to the settings. Absent fields keep their values. */
 export interface UpdateSettingsRequest {
+  /** The name of the organization. Recipients see it on the pages of unsubscribe links. */
+  name?: string | undefined;
+  /**
+   * The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour. A button of this colour has
+   * an edge that is seen, and white or black text, whichever is read.
+   */
+  brandColor?: string | null | undefined;
   /** What happens to a message whose sender domain is not verified: `reject` or `accept`. */
   unverifiedDomains?: UnverifiedDomains | undefined;
   /** Whether opens are tracked, unless a message sets `tracking`. */
@@ -1663,6 +2080,16 @@ export interface UpdateUnsubscribeGroupRequest {
   isDefault?: boolean | undefined;
 }
 
+/** The changes to the user. Absent fields keep their values. */
+export interface UpdateUserRequest {
+  /** The name of the user. */
+  name?: string | undefined;
+  /** A new password, of 12 to 128 characters. */
+  password?: string | undefined;
+  /** The present password. Required with a new one. */
+  currentPassword?: string | null | undefined;
+}
+
 /** The changes to an endpoint. Absent fields keep their values. */
 export interface UpdateWebhookEndpointRequest {
   /** A new HTTPS URL. It must respond within 5 seconds, with any status. */
@@ -1678,6 +2105,24 @@ export interface UpdateWebhookEndpointRequest {
    * deliveries keep waiting.
    */
   isActive?: boolean | undefined;
+}
+
+/** A user. */
+export interface User {
+  /** The id. */
+  id: string;
+  /** The address. */
+  email: string;
+  /** The name of the user. */
+  name: string;
+  /** Whether the user has a second factor. */
+  totpEnabled: boolean;
+  /** Whether the user can sign in with a password. */
+  hasPassword: boolean;
+  /** Whether the user may see and change what belongs to the installation. */
+  isOperator: boolean;
+  /** When it was created. */
+  createdAt: string;
 }
 
 /** The result of checking an account's credentials. */
@@ -1729,6 +2174,42 @@ export interface WebhookDelivery {
   endedAt: string | null;
   /** The newest 20 attempts, oldest first. */
   attempts: WebhookAttempt[];
+}
+
+/** A delivery with the body of its calls. */
+export interface WebhookDeliveryDetail {
+  /** The id of the delivery. The endpoint gets it as the header `webhook-id`. */
+  id: string;
+  /** The webhook endpoint. */
+  webhookEndpointId: string;
+  /** The id of the message; null if the event is about no message. */
+  messageId: string | null;
+  /** The id of the event. */
+  eventId: string;
+  eventType: WebhookEventType;
+  /**
+   * The SHA-256 of the recipient's address in lower case, as lower-case hexadecimal; null if the event is about no
+   * message, or the recipient is no longer stored.
+   */
+  toHash: string | null;
+  /** The status of the delivery. */
+  status: WebhookDeliveryStatus;
+  /** The number of attempts since the delivery was created, or since it was last replayed after its end. */
+  attemptCount: number;
+  /** When the next attempt is due; null if the delivery has ended. */
+  nextAttemptAt: string | null;
+  /** When it was created. */
+  createdAt: string;
+  /** When the endpoint accepted the event, or the last attempt failed. */
+  endedAt: string | null;
+  /** The newest 20 attempts, oldest first. */
+  attempts: WebhookAttempt[];
+  /**
+   * The body that is posted, as a call builds it now; null if the message or the recipient's address is no longer
+   * stored. The earlier calls posted the same, except for what was learned since: `providerType` before the message
+   * was sent.
+   */
+  payload: Record<string, unknown> | null;
 }
 
 /** A URL that receives events. */
@@ -1799,12 +2280,28 @@ export interface WebhookTestResult {
   responseTime: string;
 }
 
+/** A worker that is registered. */
+export interface Worker {
+  /** The name of the worker's machine and process. */
+  name: string;
+  /** When the worker registered. */
+  startedAt: string;
+  /** When the leases of the worker end, if it sends no heartbeat. */
+  leasedUntil: string;
+  /** Whether the leases of the worker have ended. */
+  isDead: boolean;
+  /** The number of chunks that the worker holds. */
+  chunks: number;
+}
+
 /**
  * Why a valid request was not done: `details.reason` of every 409 and 422, with the status of each reason.
  *
  * - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
  * - `API_KEY_ENDED` - 409: the API key is revoked or expired.
  * - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
+ * - `CROSS_ORIGIN` - 403: the request with a session has not the header `X-Waypost-Csrf: 1`, or not the `Origin` of
+ * this service.
  * - `DOMAIN_BUSY` - 409: another request is changing the domain.
  * - `DOMAIN_EXISTS` - 409: the account already has the domain.
  * - `DOMAIN_NOT_VERIFIED` - 422: the sender's domain is not verified on the selected account.
@@ -1812,19 +2309,30 @@ export interface WebhookTestResult {
  * - `IDEMPOTENCY_IN_PROGRESS` - 409: an earlier request with the idempotency key still runs.
  * - `IDEMPOTENCY_KEY_REUSED` - 409: the idempotency key was used for another request.
  * - `INVALID_CREDENTIALS` - 422: the provider rejected the credentials.
+ * - `INVITATION_EXISTS` - 409: the address has an invitation.
+ * - `LAST_OWNER` - 409: the organization has no other owner.
+ * - `MEMBER_EXISTS` - 409: the user is a member of the organization.
  * - `MESSAGE_CONTENT_GONE` - 404, 409: the content of the message is no longer stored.
+ * - `MESSAGE_CONTENT_WITHHELD` - 404: the message invites somebody; its content is not shown.
  * - `MESSAGE_FINISHED` - 409: all recipients of the message have the status FAILED.
  * - `MESSAGE_NOT_FAILED` - 409: no recipient of the message has the status FAILED.
  * - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
  * - `MESSAGE_SENDING` - 409: the message is being sent.
  * - `MESSAGE_SENT` - 409: the message was sent.
  * - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+ * - `NOT_A_MEMBER` - 403: the user is no member of the organization, or of any.
  * - `PARTIAL_EXISTS` - 409: a partial of this name exists.
+ * - `PASSWORD_NOT_SET` - 422: the user has no password and signs in at the OpenID Connect provider.
  * - `PROVIDER_ACCOUNT_NOT_ACTIVE` - 422: the account that the message names does not exist or is not active.
  * - `PROVIDER_CANNOT_CARRY` - 422: the selected account cannot carry a part of the message: its size, a header, an
  * attachment.
  * - `PROVIDER_REFUSED` - 422: the provider refused the request.
  * - `REFUSED_BEFORE` - 422: an earlier request with the idempotency key was refused.
+ * - `SECOND_FACTOR_ENABLED` - 409: the user has a second factor.
+ * - `SECOND_FACTOR_NOT_STARTED` - 409: the user has no second factor, or none to confirm.
+ * - `SECOND_FACTOR_REQUIRED` - 401: the password is right; the code of the user's second factor is missing.
+ * - `SECOND_FACTOR_WRONG` - 401, 422: the code of the second factor is wrong or was used.
+ * - `SESSION_REQUIRED` - 403: the operation requires a session; the caller is an API key.
  * - `SUPPRESSION_EXISTS` - 409: the address is already suppressed.
  * - `SUPPRESSION_LISTS_NOT_OFFERED` - 422: the provider of the account has no suppression lists that can be read.
  * - `TEMPLATE_IN_USE` - 409: current versions of templates use the layout or partial.
@@ -1842,12 +2350,15 @@ export interface WebhookTestResult {
  * - `UNKNOWN_ID` - 422: the request names a record that does not exist; `details.issues` says which.
  * - `UNKNOWN_UNSUBSCRIBE_GROUP` - 422: the unsubscribe group does not exist.
  * - `URL_UNREACHABLE` - 422: no server responds at the webhook URL.
+ * - `USER_NOT_FOUND` - 422: there is no user with the address.
  * - `WEBHOOK_ENDPOINT_INACTIVE` - 409: the webhook endpoint is not active.
+ * - `WRONG_PASSWORD` - 422: the password is wrong.
  */
 export type ErrorReason = Open<
   | "ADDRESS_NOT_PUBLIC"
   | "API_KEY_ENDED"
   | "ATTACHMENT_NOT_FETCHED"
+  | "CROSS_ORIGIN"
   | "DOMAIN_BUSY"
   | "DOMAIN_EXISTS"
   | "DOMAIN_NOT_VERIFIED"
@@ -1855,18 +2366,29 @@ export type ErrorReason = Open<
   | "IDEMPOTENCY_IN_PROGRESS"
   | "IDEMPOTENCY_KEY_REUSED"
   | "INVALID_CREDENTIALS"
+  | "INVITATION_EXISTS"
+  | "LAST_OWNER"
+  | "MEMBER_EXISTS"
   | "MESSAGE_CONTENT_GONE"
+  | "MESSAGE_CONTENT_WITHHELD"
   | "MESSAGE_FINISHED"
   | "MESSAGE_NOT_FAILED"
   | "MESSAGE_NOT_SCHEDULED"
   | "MESSAGE_SENDING"
   | "MESSAGE_SENT"
   | "NO_ACTIVE_PROVIDER"
+  | "NOT_A_MEMBER"
   | "PARTIAL_EXISTS"
+  | "PASSWORD_NOT_SET"
   | "PROVIDER_ACCOUNT_NOT_ACTIVE"
   | "PROVIDER_CANNOT_CARRY"
   | "PROVIDER_REFUSED"
   | "REFUSED_BEFORE"
+  | "SECOND_FACTOR_ENABLED"
+  | "SECOND_FACTOR_NOT_STARTED"
+  | "SECOND_FACTOR_REQUIRED"
+  | "SECOND_FACTOR_WRONG"
+  | "SESSION_REQUIRED"
   | "SUPPRESSION_EXISTS"
   | "SUPPRESSION_LISTS_NOT_OFFERED"
   | "TEMPLATE_IN_USE"
@@ -1883,7 +2405,9 @@ export type ErrorReason = Open<
   | "UNKNOWN_ID"
   | "UNKNOWN_UNSUBSCRIBE_GROUP"
   | "URL_UNREACHABLE"
+  | "USER_NOT_FOUND"
   | "WEBHOOK_ENDPOINT_INACTIVE"
+  | "WRONG_PASSWORD"
 >;
 
 /** The message is accepted and queued. */
@@ -2318,6 +2842,14 @@ export type MetricsGroupBy = Open<
   | "recipientDomain"
 >;
 
+/** A language of the pages for recipients. */
+export type PageLanguage = Open<
+  | "en"
+  | "de"
+  | "fr"
+  | "es"
+>;
+
 /** Why an address is suppressed. */
 export type SuppressionSource = Open<
   | "BOUNCE"
@@ -2334,6 +2866,27 @@ export type WebhookDeliveryStatus = Open<
   | "FAILED"
 >;
 
+/** What a webhook reports. */
+export type WebhookEventType = Open<
+  | "QUEUED"
+  | "SENT"
+  | "DELIVERED"
+  | "OPENED"
+  | "CLICKED"
+  | "BOUNCED"
+  | "COMPLAINED"
+  | "UNSUBSCRIBED"
+  | "DROPPED"
+  | "DEFERRED"
+  | "SUPPRESSION_CREATED"
+  | "SUPPRESSION_REMOVED"
+  | "DOMAIN_VERIFIED"
+  | "DOMAIN_BROKEN"
+  | "PROVIDER_FAILING"
+  | "PROVIDER_RECOVERED"
+  | "WEBHOOK_ENDPOINT_DISABLED"
+>;
+
 /** What an API key may do. */
 export type Permission = Open<
   | "SEND"
@@ -2344,11 +2897,13 @@ export type Permission = Open<
   | "METRICS_READ"
   | "SETTINGS_WRITE"
   | "CONTENT_READ"
+  | "MEMBERS_WRITE"
 >;
 
-/** Who made a change: a client with an API key, a recipient by a link in a message, or Waypost itself. */
+/** Who made a change: a client with an API key, a user, a recipient by a link in a message, or Waypost itself. */
 export type AuditActorType = Open<
   | "api_key"
+  | "user"
   | "recipient"
   | "system"
 >;
@@ -2386,6 +2941,18 @@ export type ProviderType = Open<
   | "SMTP"
 >;
 
+/**
+ * What a member of an organization may do. `OWNER`: everything. `ADMIN`: everything but the members. `DEVELOPER`:
+ * `SEND`, `TEMPLATES_READ`, `TEMPLATES_WRITE`, `METRICS_READ`, `PROVIDERS_READ` and `CONTENT_READ`. `VIEWER`:
+ * `METRICS_READ`, `TEMPLATES_READ` and `PROVIDERS_READ`.
+ */
+export type Role = Open<
+  | "OWNER"
+  | "ADMIN"
+  | "DEVELOPER"
+  | "VIEWER"
+>;
+
 /** Whether a message needs any of a rule's tags, or all of them. */
 export type TagMatch = Open<
   | "any"
@@ -2404,27 +2971,6 @@ export type TemplateType = Open<
   | "TEMPLATE"
   | "LAYOUT"
   | "PARTIAL"
->;
-
-/** What a webhook reports. */
-export type WebhookEventType = Open<
-  | "QUEUED"
-  | "SENT"
-  | "DELIVERED"
-  | "OPENED"
-  | "CLICKED"
-  | "BOUNCED"
-  | "COMPLAINED"
-  | "UNSUBSCRIBED"
-  | "DROPPED"
-  | "DEFERRED"
-  | "SUPPRESSION_CREATED"
-  | "SUPPRESSION_REMOVED"
-  | "DOMAIN_VERIFIED"
-  | "DOMAIN_BROKEN"
-  | "PROVIDER_FAILING"
-  | "PROVIDER_RECOVERED"
-  | "WEBHOOK_ENDPOINT_DISABLED"
 >;
 
 /** Whether the provider verified the domain; `unknown` if the credentials do not show it. */
@@ -2474,6 +3020,20 @@ export type ErrorCode = Open<
   | "INTERNAL_ERROR"
 >;
 
+/** What an API key or a session may do. Only a session of an operator has `OPERATOR`. */
+export type CallerPermission = Open<
+  | "SEND"
+  | "TEMPLATES_READ"
+  | "TEMPLATES_WRITE"
+  | "PROVIDERS_READ"
+  | "PROVIDERS_WRITE"
+  | "METRICS_READ"
+  | "SETTINGS_WRITE"
+  | "CONTENT_READ"
+  | "MEMBERS_WRITE"
+  | "OPERATOR"
+>;
+
 /** What happened to a message. */
 export type EventType = Open<
   | "QUEUED"
@@ -2498,6 +3058,34 @@ export type BounceType = Open<
   | "block"
 >;
 
+/** Whether calls to a provider account are made. */
+export type ProviderCircuitState = Open<
+  | "CLOSED"
+  | "OPEN"
+  | "HALF_OPEN"
+>;
+
+/**
+ * `CALLS_FAILED`: too many calls failed. `PROVIDER_PAUSE`: the provider named a time for which it wants no calls.
+ * `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account.
+ */
+export type ProviderCircuitCause = Open<
+  | "CALLS_FAILED"
+  | "PROVIDER_PAUSE"
+  | "ACCOUNT_UNUSABLE"
+>;
+
+/**
+ * `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls
+ * failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the
+ * credentials. An account may fail for several causes; each ends by itself.
+ */
+export type ProviderFailureCause = Open<
+  | "ACCOUNT_UNUSABLE"
+  | "CALLS_FAILED"
+  | "INVALID_CREDENTIALS"
+>;
+
 /** In which field a message names the recipient. */
 export type RecipientKind = Open<
   | "TO"
@@ -2519,17 +3107,6 @@ export type SendAttemptOutcome = Open<
 export type UnverifiedDomains = Open<
   | "reject"
   | "accept"
->;
-
-/**
- * `ACCOUNT_UNUSABLE`: the provider refuses all mail of the account, which waits. `CALLS_FAILED`: too many calls
- * failed, so that only few are made. `INVALID_CREDENTIALS`: a validation found that the provider refuses the
- * credentials. An account may fail for several causes; each ends by itself.
- */
-export type ProviderFailureCause = Open<
-  | "ACCOUNT_UNUSABLE"
-  | "CALLS_FAILED"
-  | "INVALID_CREDENTIALS"
 >;
 
 /** `GONE`: the endpoint answered 410. `FAILING`: all calls failed for five days. */
@@ -2561,7 +3138,7 @@ export interface ErrorDetails {
   /** The first 100 mistakes of an invalid request. */
   issues?: ErrorIssue[] | undefined;
   /** With 403: the permission that the API key lacks. */
-  requiredPermission?: Permission | undefined;
+  requiredPermission?: CallerPermission | undefined;
   /** The provider that refused the request. */
   providerType?: ProviderType | undefined;
   /** Of an import that ended early: the number of newly suppressed addresses. */
@@ -2580,6 +3157,10 @@ export interface ErrorIssue {
   path: string;
   /** What is wrong, for people. */
   message: string;
+  /** The line of a mistake in a source of a template, from 1; absent if it is not known or not one of this source. */
+  line?: number | undefined;
+  /** The column of the mistake in this line, in characters, from 1; absent if it is not known. */
+  column?: number | undefined;
 }
 
 export interface EventSecrets {
@@ -2725,6 +3306,19 @@ export interface GetMessageContentParams {
   position?: number | undefined;
 }
 
+/** The parameters of "List a message's webhook deliveries". */
+export interface ListMessageWebhookDeliveriesParams {
+  /** The page number, from 1. */
+  page?: number | undefined;
+  /** The number of items per page. */
+  limit?: number | undefined;
+  /**
+   * The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+   * beginning.
+   */
+  cursor?: string | undefined;
+}
+
 /** The parameters of "Get metrics over time". */
 export interface GetMetricsParams {
   /** The start of the period. The default is 30 days ago. */
@@ -2835,6 +3429,12 @@ export interface ListTemplatesParams {
   cursor?: string | undefined;
 }
 
+/** The parameters of "Preview the page of an unsubscribe link". */
+export interface PreviewUnsubscribePageParams {
+  /** The language of the page. The default is `en`. Recipients get the one that their browser asks for. */
+  language?: PageLanguage | undefined;
+}
+
 /** The parameters of "List suppressions". */
 export interface ListSuppressionsParams {
   /** The page number, from 1. */
@@ -2852,6 +3452,8 @@ export interface ListSuppressionsParams {
   source?: SuppressionSource | undefined;
   /** Only suppressions of this unsubscribe group. */
   groupId?: string | undefined;
+  /** Only suppressions created at or after this time. */
+  since?: string | Date | undefined;
 }
 
 /** The parameters of "Import suppressions". */
@@ -2881,4 +3483,44 @@ export interface ListWebhookDeliveriesParams {
   cursor?: string | undefined;
   /** Only deliveries with this status. */
   status?: WebhookDeliveryStatus | undefined;
+  /** Only deliveries of the events of this message. */
+  messageId?: string | undefined;
+  /** Only deliveries of events of this type. */
+  eventType?: WebhookEventType | undefined;
+  /** Only deliveries created at or after this time. */
+  from?: string | Date | undefined;
+  /** Only deliveries created before this time. A date without a time includes that whole day. */
+  to?: string | Date | undefined;
+}
+
+/** The parameters of "Sign out". */
+export interface DeleteSessionParams {
+  /** Whether to end all sessions of the user. The default is false. */
+  everywhere?: boolean | undefined;
+}
+
+/** The parameters of "List members". */
+export interface ListMembersParams {
+  /** The page number, from 1. */
+  page?: number | undefined;
+  /** The number of items per page. */
+  limit?: number | undefined;
+  /**
+   * The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+   * beginning.
+   */
+  cursor?: string | undefined;
+}
+
+/** The parameters of "List invitations". */
+export interface ListInvitationsParams {
+  /** The page number, from 1. */
+  page?: number | undefined;
+  /** The number of items per page. */
+  limit?: number | undefined;
+  /**
+   * The `nextCursor` of the page before, instead of `page`. The pages stay as they are while the list grows at its
+   * beginning.
+   */
+  cursor?: string | undefined;
 }

@@ -68,6 +68,18 @@ class Waypost:
         """Erase what is stored of a person."""
         self.webhook_endpoints = resources.WebhookEndpoints(self._http)
         """URLs that receive events, their deliveries and secrets."""
+        self.session = resources.Session(self._http)
+        """Sign in and out, and switch the organization."""
+        self.user = resources.User(self._http)
+        """The signed-in user: name, password and second factor."""
+        self.members = resources.Members(self._http)
+        """The users of the organization and their roles."""
+        self.invitations = resources.Invitations(self._http)
+        """Links by which people become members of the organization."""
+        self.password_resets = resources.PasswordResets(self._http)
+        """Links by which users set a new password."""
+        self.operator = resources.Operator(self._http)
+        """What belongs to the installation: tasks, workers, queues and dead jobs."""
 
     def close(self) -> None:
         """Ends the connections."""
@@ -142,6 +154,18 @@ class AsyncWaypost:
         """Erase what is stored of a person."""
         self.webhook_endpoints = resources.AsyncWebhookEndpoints(self._http)
         """URLs that receive events, their deliveries and secrets."""
+        self.session = resources.AsyncSession(self._http)
+        """Sign in and out, and switch the organization."""
+        self.user = resources.AsyncUser(self._http)
+        """The signed-in user: name, password and second factor."""
+        self.members = resources.AsyncMembers(self._http)
+        """The users of the organization and their roles."""
+        self.invitations = resources.AsyncInvitations(self._http)
+        """Links by which people become members of the organization."""
+        self.password_resets = resources.AsyncPasswordResets(self._http)
+        """Links by which users set a new password."""
+        self.operator = resources.AsyncOperator(self._http)
+        """What belongs to the installation: tasks, workers, queues and dead jobs."""
 
     async def aclose(self) -> None:
         """Ends the connections."""

@@ -25,6 +25,8 @@ class Messages:
         """The recipients."""
         self.attachments = MessagesAttachments(http)
         """The attachments."""
+        self.webhook_deliveries = MessagesWebhookDeliveries(http)
+        """The webhook deliveries."""
 
     def send(
         self,
@@ -367,6 +369,8 @@ class AsyncMessages:
         """The recipients."""
         self.attachments = AsyncMessagesAttachments(http)
         """The attachments."""
+        self.webhook_deliveries = AsyncMessagesWebhookDeliveries(http)
+        """The webhook deliveries."""
 
     async def send(
         self,
@@ -846,6 +850,88 @@ class AsyncMessagesAttachments:
         return await self._http.send(call, stream=True)
 
 
+class MessagesWebhookDeliveries:
+    """The webhook deliveries."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(
+        self,
+        message_id: str,
+        *,
+        page: Optional[int] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+        **options: Unpack[RequestOptions],
+    ) -> Page[types.WebhookDelivery]:
+        """List a message's webhook deliveries.
+
+        Requires the permission `SETTINGS_WRITE`. The deliveries of the message's events to all webhook endpoints,
+        the newest first, each with its attempts.
+
+        Args:
+            message_id: The id of the message.
+            page: The page number, from 1.
+            limit: The number of items per page.
+            cursor: The `next_cursor` of the page before, instead of `page`. The pages stay as they are while
+                the list grows at its beginning.
+        """
+        call = Call(
+            "GET",
+            "/v1/messages/{id}/webhook-deliveries",
+            options,
+            path={"id": message_id},
+            query={
+                "page": page,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return self._http.pages(types.WebhookDelivery, call)
+
+
+class AsyncMessagesWebhookDeliveries:
+    """The webhook deliveries."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    def list(
+        self,
+        message_id: str,
+        *,
+        page: Optional[int] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+        **options: Unpack[RequestOptions],
+    ) -> AsyncPages[types.WebhookDelivery]:
+        """List a message's webhook deliveries.
+
+        Requires the permission `SETTINGS_WRITE`. The deliveries of the message's events to all webhook endpoints,
+        the newest first, each with its attempts.
+
+        Args:
+            message_id: The id of the message.
+            page: The page number, from 1.
+            limit: The number of items per page.
+            cursor: The `next_cursor` of the page before, instead of `page`. The pages stay as they are while
+                the list grows at its beginning.
+        """
+        call = Call(
+            "GET",
+            "/v1/messages/{id}/webhook-deliveries",
+            options,
+            path={"id": message_id},
+            query={
+                "page": page,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return self._http.pages(types.WebhookDelivery, call)
+
+
 class Metrics:
     """Counts and rates of sent, delivered, opened, clicked, bounced and reported messages."""
 
@@ -1284,6 +1370,26 @@ class Providers:
         call = Call("POST", "/v1/providers/{id}/event-webhook", options, path={"id": id}, repeatable=True)
         return self._http.json(types.EventWebhookResult, call, "data")
 
+    def list_health(self, **options: Unpack[RequestOptions]) -> Page[types.ProviderHealth]:
+        """List the health of provider accounts.
+
+        Requires the permission `PROVIDERS_READ`. The oldest account comes first.
+        """
+        call = Call("GET", "/v1/providers/health", options)
+        return self._http.pages(types.ProviderHealth, call)
+
+    def get_health(self, id: str, **options: Unpack[RequestOptions]) -> types.ProviderHealth:
+        """Get the health of a provider account.
+
+        Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how the calls of the
+        last 15 minutes ended.
+
+        Args:
+            id: The id of the provider account.
+        """
+        call = Call("GET", "/v1/providers/{id}/health", options, path={"id": id})
+        return self._http.json(types.ProviderHealth, call, "data")
+
 
 class AsyncProviders:
     """Connected accounts at email providers, their domains and event webhooks."""
@@ -1450,6 +1556,26 @@ class AsyncProviders:
         """
         call = Call("POST", "/v1/providers/{id}/event-webhook", options, path={"id": id}, repeatable=True)
         return await self._http.json(types.EventWebhookResult, call, "data")
+
+    def list_health(self, **options: Unpack[RequestOptions]) -> AsyncPages[types.ProviderHealth]:
+        """List the health of provider accounts.
+
+        Requires the permission `PROVIDERS_READ`. The oldest account comes first.
+        """
+        call = Call("GET", "/v1/providers/health", options)
+        return self._http.pages(types.ProviderHealth, call)
+
+    async def get_health(self, id: str, **options: Unpack[RequestOptions]) -> types.ProviderHealth:
+        """Get the health of a provider account.
+
+        Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how the calls of the
+        last 15 minutes ended.
+
+        Args:
+            id: The id of the provider account.
+        """
+        call = Call("GET", "/v1/providers/{id}/health", options, path={"id": id})
+        return await self._http.json(types.ProviderHealth, call, "data")
 
 
 class ProvidersDomains:
@@ -2098,7 +2224,7 @@ class ApiKeys:
             name: The name of the key.
             is_test: Whether everything that the key sends is a test, for which no provider is called. The
                 default is false. A test key can create only test keys.
-            permissions: One or more permissions. The calling key must have each of them.
+            permissions: One or more permissions. The caller must have each of them.
             allowed_ips: Up to 100 IP addresses and networks (CIDR) that the key can be used from. The default
                 is anywhere.
             expires_at: When the key expires; null means never.
@@ -2148,7 +2274,7 @@ class ApiKeys:
         Args:
             id: The id of the API key.
             name: The name of the key.
-            permissions: The permissions. A permission that the calling key lacks cannot be added.
+            permissions: The permissions. A permission that the caller lacks cannot be added.
             allowed_ips: The IP addresses and networks that the key can be used from; an empty list means
                 anywhere.
             expires_at: When the key expires; null means never.
@@ -2266,7 +2392,7 @@ class AsyncApiKeys:
             name: The name of the key.
             is_test: Whether everything that the key sends is a test, for which no provider is called. The
                 default is false. A test key can create only test keys.
-            permissions: One or more permissions. The calling key must have each of them.
+            permissions: One or more permissions. The caller must have each of them.
             allowed_ips: Up to 100 IP addresses and networks (CIDR) that the key can be used from. The default
                 is anywhere.
             expires_at: When the key expires; null means never.
@@ -2316,7 +2442,7 @@ class AsyncApiKeys:
         Args:
             id: The id of the API key.
             name: The name of the key.
-            permissions: The permissions. A permission that the calling key lacks cannot be added.
+            permissions: The permissions. A permission that the caller lacks cannot be added.
             allowed_ips: The IP addresses and networks that the key can be used from; an empty list means
                 anywhere.
             expires_at: When the key expires; null means never.
@@ -2396,6 +2522,8 @@ class Settings:
     def update(
         self,
         *,
+        name: Optional[str] = None,
+        brand_color: Union[Optional[str], NotGiven] = NOT_GIVEN,
         unverified_domains: Optional[types.UnverifiedDomains] = None,
         track_opens: Optional[bool] = None,
         track_clicks: Optional[bool] = None,
@@ -2412,6 +2540,9 @@ class Settings:
         cannot be restored.
 
         Args:
+            name: The name of the organization. Recipients see it on the pages of unsubscribe links.
+            brand_color: The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour.
+                A button of this colour has an edge that is seen, and white or black text, whichever is read.
             unverified_domains: What happens to a message whose sender domain is not verified: `reject` or
                 `accept`.
             track_opens: Whether opens are tracked, unless a message sets `tracking`.
@@ -2429,6 +2560,8 @@ class Settings:
             "/v1/settings",
             options,
             body={
+                "name": name,
+                "brand_color": brand_color,
                 "unverified_domains": unverified_domains,
                 "track_opens": track_opens,
                 "track_clicks": track_clicks,
@@ -2459,6 +2592,8 @@ class AsyncSettings:
     async def update(
         self,
         *,
+        name: Optional[str] = None,
+        brand_color: Union[Optional[str], NotGiven] = NOT_GIVEN,
         unverified_domains: Optional[types.UnverifiedDomains] = None,
         track_opens: Optional[bool] = None,
         track_clicks: Optional[bool] = None,
@@ -2475,6 +2610,9 @@ class AsyncSettings:
         cannot be restored.
 
         Args:
+            name: The name of the organization. Recipients see it on the pages of unsubscribe links.
+            brand_color: The colour of the pages of unsubscribe links, as `#rrggbb`; null is a neutral colour.
+                A button of this colour has an edge that is seen, and white or black text, whichever is read.
             unverified_domains: What happens to a message whose sender domain is not verified: `reject` or
                 `accept`.
             track_opens: Whether opens are tracked, unless a message sets `tracking`.
@@ -2492,6 +2630,8 @@ class AsyncSettings:
             "/v1/settings",
             options,
             body={
+                "name": name,
+                "brand_color": brand_color,
                 "unverified_domains": unverified_domains,
                 "track_opens": track_opens,
                 "track_clicks": track_clicks,
@@ -2808,6 +2948,70 @@ class Templates:
         call = Call("GET", "/v1/templates/{id}/used-by", options, path={"id": id})
         return self._http.pages(types.TemplateUse, call)
 
+    def preview_draft(
+        self,
+        id: str,
+        *,
+        variables: Optional[Mapping[str, Any]] = None,
+        locale: Optional[str] = None,
+        subject: Optional[str] = None,
+        preheader: Optional[str] = None,
+        from_: Optional[str] = None,
+        reply_to: Optional[types.Addresses] = None,
+        layout_id: Optional[str] = None,
+        html_content: str,
+        mjml_source: Optional[str] = None,
+        text_content: Optional[str] = None,
+        variables_schema: Optional[Mapping[str, Any]] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.TemplatePreview:
+        """Preview a draft of a template version.
+
+        Requires the permission `TEMPLATES_READ`. Checks and renders the content as if it were a new version of the
+        template, with the layout and the partials as they are now. The content of a layout or partial is rendered
+        as that of a template. Nothing is stored or sent. If a source is wrong, `details.issues` names its line.
+
+        Args:
+            id: The id of the template.
+            variables: The variables. They need not match the JSON Schema.
+            locale: The language of the version, as a language tag such as `de`, `de-AT` or `zh-Hant-TW`.
+                Without one, it is of the default language.
+            subject: The subject of messages that bring none, a Handlebars template.
+            preheader: What mail programs show beside the subject, a Handlebars template on one line. It is put
+                at the beginning of the HTML, hidden.
+            from_: The sender of messages that bring none.
+            reply_to: One address for replies or an array of up to 10, for messages that bring none.
+            layout_id: The layout around the content. One of MJML takes MJML, one of HTML takes HTML.
+            html_content: The HTML source. It may be empty if `mjml_source` is given.
+            mjml_source: The MJML source. It is compiled now, and the result replaces `html_content`.
+            text_content: The plain-text source. Without it, the text is made from the HTML; if it is empty,
+                there is no text.
+            variables_schema: A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every send must
+                match. References outside the schema are not allowed.
+        """
+        call = Call(
+            "POST",
+            "/v1/templates/{id}/preview-draft",
+            options,
+            path={"id": id},
+            body={
+                "variables": variables,
+                "locale": locale,
+                "subject": subject,
+                "preheader": preheader,
+                "from_": from_,
+                "reply_to": reply_to,
+                "layout_id": layout_id,
+                "html_content": html_content,
+                "mjml_source": mjml_source,
+                "text_content": text_content,
+                "variables_schema": variables_schema,
+            },
+            body_type=types.PreviewTemplateDraftRequest,
+            repeatable=True,
+        )
+        return self._http.json(types.TemplatePreview, call)
+
     def send_test(
         self,
         id: str,
@@ -3051,6 +3255,70 @@ class AsyncTemplates:
         """
         call = Call("GET", "/v1/templates/{id}/used-by", options, path={"id": id})
         return self._http.pages(types.TemplateUse, call)
+
+    async def preview_draft(
+        self,
+        id: str,
+        *,
+        variables: Optional[Mapping[str, Any]] = None,
+        locale: Optional[str] = None,
+        subject: Optional[str] = None,
+        preheader: Optional[str] = None,
+        from_: Optional[str] = None,
+        reply_to: Optional[types.Addresses] = None,
+        layout_id: Optional[str] = None,
+        html_content: str,
+        mjml_source: Optional[str] = None,
+        text_content: Optional[str] = None,
+        variables_schema: Optional[Mapping[str, Any]] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.TemplatePreview:
+        """Preview a draft of a template version.
+
+        Requires the permission `TEMPLATES_READ`. Checks and renders the content as if it were a new version of the
+        template, with the layout and the partials as they are now. The content of a layout or partial is rendered
+        as that of a template. Nothing is stored or sent. If a source is wrong, `details.issues` names its line.
+
+        Args:
+            id: The id of the template.
+            variables: The variables. They need not match the JSON Schema.
+            locale: The language of the version, as a language tag such as `de`, `de-AT` or `zh-Hant-TW`.
+                Without one, it is of the default language.
+            subject: The subject of messages that bring none, a Handlebars template.
+            preheader: What mail programs show beside the subject, a Handlebars template on one line. It is put
+                at the beginning of the HTML, hidden.
+            from_: The sender of messages that bring none.
+            reply_to: One address for replies or an array of up to 10, for messages that bring none.
+            layout_id: The layout around the content. One of MJML takes MJML, one of HTML takes HTML.
+            html_content: The HTML source. It may be empty if `mjml_source` is given.
+            mjml_source: The MJML source. It is compiled now, and the result replaces `html_content`.
+            text_content: The plain-text source. Without it, the text is made from the HTML; if it is empty,
+                there is no text.
+            variables_schema: A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every send must
+                match. References outside the schema are not allowed.
+        """
+        call = Call(
+            "POST",
+            "/v1/templates/{id}/preview-draft",
+            options,
+            path={"id": id},
+            body={
+                "variables": variables,
+                "locale": locale,
+                "subject": subject,
+                "preheader": preheader,
+                "from_": from_,
+                "reply_to": reply_to,
+                "layout_id": layout_id,
+                "html_content": html_content,
+                "mjml_source": mjml_source,
+                "text_content": text_content,
+                "variables_schema": variables_schema,
+            },
+            body_type=types.PreviewTemplateDraftRequest,
+            repeatable=True,
+        )
+        return await self._http.json(types.TemplatePreview, call)
 
     async def send_test(
         self,
@@ -3337,6 +3605,17 @@ class UnsubscribeGroups:
         )
         return self._http.json(types.UnsubscribeGroup, call, "data")
 
+    def get(self, id: str, **options: Unpack[RequestOptions]) -> types.UnsubscribeGroup:
+        """Get an unsubscribe group.
+
+        Requires the permission `SETTINGS_WRITE`.
+
+        Args:
+            id: The id of the unsubscribe group.
+        """
+        call = Call("GET", "/v1/unsubscribe-groups/{id}", options, path={"id": id})
+        return self._http.json(types.UnsubscribeGroup, call, "data")
+
     def update(
         self,
         id: str,
@@ -3380,6 +3659,34 @@ class UnsubscribeGroups:
         """
         call = Call("DELETE", "/v1/unsubscribe-groups/{id}", options, path={"id": id})
         return self._http.json(types.Success, call)
+
+    def preview_page(
+        self,
+        id: str,
+        *,
+        language: Optional[types.PageLanguage] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.PagePreview:
+        """Preview the page of an unsubscribe link.
+
+        Requires the permission `SETTINGS_WRITE`. The page that a recipient sees after unsubscribing from the
+        group, with the organization's name and colour and a made-up sender and address. Nothing is changed.
+
+        Args:
+            id: The id of the unsubscribe group.
+            language: The language of the page. The default is `en`. Recipients get the one that their browser
+                asks for.
+        """
+        call = Call(
+            "GET",
+            "/v1/unsubscribe-groups/{id}/page-preview",
+            options,
+            path={"id": id},
+            query={
+                "language": language,
+            },
+        )
+        return self._http.json(types.PagePreview, call, "data")
 
 
 class AsyncUnsubscribeGroups:
@@ -3428,6 +3735,17 @@ class AsyncUnsubscribeGroups:
         )
         return await self._http.json(types.UnsubscribeGroup, call, "data")
 
+    async def get(self, id: str, **options: Unpack[RequestOptions]) -> types.UnsubscribeGroup:
+        """Get an unsubscribe group.
+
+        Requires the permission `SETTINGS_WRITE`.
+
+        Args:
+            id: The id of the unsubscribe group.
+        """
+        call = Call("GET", "/v1/unsubscribe-groups/{id}", options, path={"id": id})
+        return await self._http.json(types.UnsubscribeGroup, call, "data")
+
     async def update(
         self,
         id: str,
@@ -3472,6 +3790,34 @@ class AsyncUnsubscribeGroups:
         call = Call("DELETE", "/v1/unsubscribe-groups/{id}", options, path={"id": id})
         return await self._http.json(types.Success, call)
 
+    async def preview_page(
+        self,
+        id: str,
+        *,
+        language: Optional[types.PageLanguage] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.PagePreview:
+        """Preview the page of an unsubscribe link.
+
+        Requires the permission `SETTINGS_WRITE`. The page that a recipient sees after unsubscribing from the
+        group, with the organization's name and colour and a made-up sender and address. Nothing is changed.
+
+        Args:
+            id: The id of the unsubscribe group.
+            language: The language of the page. The default is `en`. Recipients get the one that their browser
+                asks for.
+        """
+        call = Call(
+            "GET",
+            "/v1/unsubscribe-groups/{id}/page-preview",
+            options,
+            path={"id": id},
+            query={
+                "language": language,
+            },
+        )
+        return await self._http.json(types.PagePreview, call, "data")
+
 
 class Suppressions:
     """Addresses that receive no messages."""
@@ -3488,6 +3834,7 @@ class Suppressions:
         email: Optional[str] = None,
         source: Optional[types.SuppressionSource] = None,
         group_id: Optional[str] = None,
+        since: Optional[Union[datetime, str]] = None,
         **options: Unpack[RequestOptions],
     ) -> Page[types.Suppression]:
         """List suppressions.
@@ -3502,6 +3849,7 @@ class Suppressions:
             email: Only suppressions of this address: for all messages, and in groups.
             source: Only suppressions with this source.
             group_id: Only suppressions of this unsubscribe group.
+            since: Only suppressions created at or after this time.
         """
         call = Call(
             "GET",
@@ -3514,6 +3862,7 @@ class Suppressions:
                 "email": email,
                 "source": source,
                 "groupId": group_id,
+                "since": since,
             },
         )
         return self._http.pages(types.Suppression, call)
@@ -3703,6 +4052,7 @@ class AsyncSuppressions:
         email: Optional[str] = None,
         source: Optional[types.SuppressionSource] = None,
         group_id: Optional[str] = None,
+        since: Optional[Union[datetime, str]] = None,
         **options: Unpack[RequestOptions],
     ) -> AsyncPages[types.Suppression]:
         """List suppressions.
@@ -3717,6 +4067,7 @@ class AsyncSuppressions:
             email: Only suppressions of this address: for all messages, and in groups.
             source: Only suppressions with this source.
             group_id: Only suppressions of this unsubscribe group.
+            since: Only suppressions created at or after this time.
         """
         call = Call(
             "GET",
@@ -3729,6 +4080,7 @@ class AsyncSuppressions:
                 "email": email,
                 "source": source,
                 "groupId": group_id,
+                "since": since,
             },
         )
         return self._http.pages(types.Suppression, call)
@@ -4385,6 +4737,10 @@ class WebhookEndpointsDeliveries:
         limit: Optional[int] = None,
         cursor: Optional[str] = None,
         status: Optional[types.WebhookDeliveryStatus] = None,
+        message_id: Optional[str] = None,
+        event_type: Optional[types.WebhookEventType] = None,
+        from_: Optional[Union[datetime, str]] = None,
+        to: Optional[Union[datetime, str]] = None,
         **options: Unpack[RequestOptions],
     ) -> Page[types.WebhookDelivery]:
         """List a webhook endpoint's deliveries.
@@ -4398,6 +4754,10 @@ class WebhookEndpointsDeliveries:
             cursor: The `next_cursor` of the page before, instead of `page`. The pages stay as they are while
                 the list grows at its beginning.
             status: Only deliveries with this status.
+            message_id: Only deliveries of the events of this message.
+            event_type: Only deliveries of events of this type.
+            from_: Only deliveries created at or after this time.
+            to: Only deliveries created before this time. A date without a time includes that whole day.
         """
         call = Call(
             "GET",
@@ -4409,9 +4769,35 @@ class WebhookEndpointsDeliveries:
                 "limit": limit,
                 "cursor": cursor,
                 "status": status,
+                "messageId": message_id,
+                "eventType": event_type,
+                "from": from_,
+                "to": to,
             },
         )
         return self._http.pages(types.WebhookDelivery, call)
+
+    def get(
+        self,
+        webhook_endpoint_id: str,
+        delivery_id: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.WebhookDeliveryDetail:
+        """Get a webhook delivery.
+
+        Requires the permission `SETTINGS_WRITE`. The delivery has its attempts and the body that is posted.
+
+        Args:
+            webhook_endpoint_id: The id of the webhook endpoint.
+            delivery_id: The id of the webhook delivery.
+        """
+        call = Call(
+            "GET",
+            "/v1/webhook-endpoints/{id}/deliveries/{deliveryId}",
+            options,
+            path={"id": webhook_endpoint_id, "deliveryId": delivery_id},
+        )
+        return self._http.json(types.WebhookDeliveryDetail, call, "data")
 
     def replay(
         self,
@@ -4451,6 +4837,10 @@ class AsyncWebhookEndpointsDeliveries:
         limit: Optional[int] = None,
         cursor: Optional[str] = None,
         status: Optional[types.WebhookDeliveryStatus] = None,
+        message_id: Optional[str] = None,
+        event_type: Optional[types.WebhookEventType] = None,
+        from_: Optional[Union[datetime, str]] = None,
+        to: Optional[Union[datetime, str]] = None,
         **options: Unpack[RequestOptions],
     ) -> AsyncPages[types.WebhookDelivery]:
         """List a webhook endpoint's deliveries.
@@ -4464,6 +4854,10 @@ class AsyncWebhookEndpointsDeliveries:
             cursor: The `next_cursor` of the page before, instead of `page`. The pages stay as they are while
                 the list grows at its beginning.
             status: Only deliveries with this status.
+            message_id: Only deliveries of the events of this message.
+            event_type: Only deliveries of events of this type.
+            from_: Only deliveries created at or after this time.
+            to: Only deliveries created before this time. A date without a time includes that whole day.
         """
         call = Call(
             "GET",
@@ -4475,9 +4869,35 @@ class AsyncWebhookEndpointsDeliveries:
                 "limit": limit,
                 "cursor": cursor,
                 "status": status,
+                "messageId": message_id,
+                "eventType": event_type,
+                "from": from_,
+                "to": to,
             },
         )
         return self._http.pages(types.WebhookDelivery, call)
+
+    async def get(
+        self,
+        webhook_endpoint_id: str,
+        delivery_id: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.WebhookDeliveryDetail:
+        """Get a webhook delivery.
+
+        Requires the permission `SETTINGS_WRITE`. The delivery has its attempts and the body that is posted.
+
+        Args:
+            webhook_endpoint_id: The id of the webhook endpoint.
+            delivery_id: The id of the webhook delivery.
+        """
+        call = Call(
+            "GET",
+            "/v1/webhook-endpoints/{id}/deliveries/{deliveryId}",
+            options,
+            path={"id": webhook_endpoint_id, "deliveryId": delivery_id},
+        )
+        return await self._http.json(types.WebhookDeliveryDetail, call, "data")
 
     async def replay(
         self,
@@ -4501,3 +4921,1279 @@ class AsyncWebhookEndpointsDeliveries:
             path={"id": webhook_endpoint_id, "deliveryId": delivery_id},
         )
         return await self._http.json(types.WebhookDelivery, call, "data")
+
+
+class Session:
+    """Sign in and out, and switch the organization."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list_sign_in_methods(self, **options: Unpack[RequestOptions]) -> types.SignInMethods:
+        """List the ways to sign in.
+
+        Requires no API key and no session.
+        """
+        call = Call("GET", "/v1/session/methods", options)
+        return self._http.json(types.SignInMethods, call, "data")
+
+    def create(
+        self,
+        *,
+        email: str,
+        password: str,
+        code: Optional[str] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.Session:
+        """Sign in.
+
+        Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Sets the cookie of a new session,
+        in the organization that the user was last in. Ten wrong passwords or codes within 15 minutes lock the
+        account for the rest of that time.
+
+        Args:
+            email: The address of the user.
+            password: The password of the user.
+            code: The code of the second factor, or a recovery code. Required if the user has a second factor.
+        """
+        call = Call(
+            "POST",
+            "/v1/session",
+            options,
+            body={
+                "email": email,
+                "password": password,
+                "code": code,
+            },
+            body_type=types.CreateSessionRequest,
+        )
+        return self._http.json(types.Session, call, "data")
+
+    def get(self, **options: Unpack[RequestOptions]) -> types.Session:
+        """Get the session.
+
+        Requires a session.
+        """
+        call = Call("GET", "/v1/session", options)
+        return self._http.json(types.Session, call, "data")
+
+    def update(
+        self,
+        *,
+        organization_id: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.Session:
+        """Switch the organization.
+
+        Requires a session. Sets the cookie of a new session in the other organization; the old one ends.
+
+        Args:
+            organization_id: The organization to switch to, one of the session's `organizations`.
+        """
+        call = Call(
+            "PATCH",
+            "/v1/session",
+            options,
+            body={
+                "organization_id": organization_id,
+            },
+            body_type=types.UpdateSessionRequest,
+        )
+        return self._http.json(types.Session, call, "data")
+
+    def delete(
+        self,
+        *,
+        everywhere: Optional[bool] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.Success:
+        """Sign out.
+
+        Requires a session. Ends the session, and removes its cookie.
+
+        Args:
+            everywhere: Whether to end all sessions of the user. The default is false.
+        """
+        call = Call(
+            "DELETE",
+            "/v1/session",
+            options,
+            query={
+                "everywhere": everywhere,
+            },
+        )
+        return self._http.json(types.Success, call)
+
+
+class AsyncSession:
+    """Sign in and out, and switch the organization."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def list_sign_in_methods(self, **options: Unpack[RequestOptions]) -> types.SignInMethods:
+        """List the ways to sign in.
+
+        Requires no API key and no session.
+        """
+        call = Call("GET", "/v1/session/methods", options)
+        return await self._http.json(types.SignInMethods, call, "data")
+
+    async def create(
+        self,
+        *,
+        email: str,
+        password: str,
+        code: Optional[str] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.Session:
+        """Sign in.
+
+        Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Sets the cookie of a new session,
+        in the organization that the user was last in. Ten wrong passwords or codes within 15 minutes lock the
+        account for the rest of that time.
+
+        Args:
+            email: The address of the user.
+            password: The password of the user.
+            code: The code of the second factor, or a recovery code. Required if the user has a second factor.
+        """
+        call = Call(
+            "POST",
+            "/v1/session",
+            options,
+            body={
+                "email": email,
+                "password": password,
+                "code": code,
+            },
+            body_type=types.CreateSessionRequest,
+        )
+        return await self._http.json(types.Session, call, "data")
+
+    async def get(self, **options: Unpack[RequestOptions]) -> types.Session:
+        """Get the session.
+
+        Requires a session.
+        """
+        call = Call("GET", "/v1/session", options)
+        return await self._http.json(types.Session, call, "data")
+
+    async def update(
+        self,
+        *,
+        organization_id: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.Session:
+        """Switch the organization.
+
+        Requires a session. Sets the cookie of a new session in the other organization; the old one ends.
+
+        Args:
+            organization_id: The organization to switch to, one of the session's `organizations`.
+        """
+        call = Call(
+            "PATCH",
+            "/v1/session",
+            options,
+            body={
+                "organization_id": organization_id,
+            },
+            body_type=types.UpdateSessionRequest,
+        )
+        return await self._http.json(types.Session, call, "data")
+
+    async def delete(
+        self,
+        *,
+        everywhere: Optional[bool] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.Success:
+        """Sign out.
+
+        Requires a session. Ends the session, and removes its cookie.
+
+        Args:
+            everywhere: Whether to end all sessions of the user. The default is false.
+        """
+        call = Call(
+            "DELETE",
+            "/v1/session",
+            options,
+            query={
+                "everywhere": everywhere,
+            },
+        )
+        return await self._http.json(types.Success, call)
+
+
+class User:
+    """The signed-in user: name, password and second factor."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def update(
+        self,
+        *,
+        name: Optional[str] = None,
+        password: Optional[str] = None,
+        current_password: Union[Optional[str], NotGiven] = NOT_GIVEN,
+        **options: Unpack[RequestOptions],
+    ) -> types.User:
+        """Change the user.
+
+        Requires a session. A new password ends the user's other sessions.
+
+        Args:
+            name: The name of the user.
+            password: A new password, of 12 to 128 characters.
+            current_password: The present password. Required with a new one.
+        """
+        call = Call(
+            "PATCH",
+            "/v1/user",
+            options,
+            body={
+                "name": name,
+                "password": password,
+                "current_password": current_password,
+            },
+            body_type=types.UpdateUserRequest,
+        )
+        return self._http.json(types.User, call, "data")
+
+    def start_totp(
+        self,
+        *,
+        password: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.TotpEnrolment:
+        """Begin a second factor.
+
+        Requires a session. Makes the secret of an authenticator (TOTP). It has no effect until it is confirmed; a
+        secret that was not confirmed is replaced.
+
+        Args:
+            password: The present password.
+        """
+        call = Call(
+            "POST",
+            "/v1/user/totp",
+            options,
+            body={
+                "password": password,
+            },
+            body_type=types.StartTotpRequest,
+        )
+        return self._http.json(types.TotpEnrolment, call, "data")
+
+    def confirm_totp(
+        self,
+        *,
+        code: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.RecoveryCodes:
+        """Confirm a second factor.
+
+        Requires a session. From now on a sign-in with the password requires a code. Only this response contains
+        the recovery codes.
+
+        Args:
+            code: A code of the authenticator.
+        """
+        call = Call(
+            "POST",
+            "/v1/user/totp/confirm",
+            options,
+            body={
+                "code": code,
+            },
+            body_type=types.ConfirmTotpRequest,
+        )
+        return self._http.json(types.RecoveryCodes, call, "data")
+
+    def disable_totp(
+        self,
+        *,
+        password: str,
+        code: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.User:
+        """Remove the second factor.
+
+        Requires a session.
+
+        Args:
+            password: The present password.
+            code: A code of the authenticator, or a recovery code.
+        """
+        call = Call(
+            "POST",
+            "/v1/user/totp/disable",
+            options,
+            body={
+                "password": password,
+                "code": code,
+            },
+            body_type=types.DisableTotpRequest,
+        )
+        return self._http.json(types.User, call, "data")
+
+
+class AsyncUser:
+    """The signed-in user: name, password and second factor."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def update(
+        self,
+        *,
+        name: Optional[str] = None,
+        password: Optional[str] = None,
+        current_password: Union[Optional[str], NotGiven] = NOT_GIVEN,
+        **options: Unpack[RequestOptions],
+    ) -> types.User:
+        """Change the user.
+
+        Requires a session. A new password ends the user's other sessions.
+
+        Args:
+            name: The name of the user.
+            password: A new password, of 12 to 128 characters.
+            current_password: The present password. Required with a new one.
+        """
+        call = Call(
+            "PATCH",
+            "/v1/user",
+            options,
+            body={
+                "name": name,
+                "password": password,
+                "current_password": current_password,
+            },
+            body_type=types.UpdateUserRequest,
+        )
+        return await self._http.json(types.User, call, "data")
+
+    async def start_totp(
+        self,
+        *,
+        password: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.TotpEnrolment:
+        """Begin a second factor.
+
+        Requires a session. Makes the secret of an authenticator (TOTP). It has no effect until it is confirmed; a
+        secret that was not confirmed is replaced.
+
+        Args:
+            password: The present password.
+        """
+        call = Call(
+            "POST",
+            "/v1/user/totp",
+            options,
+            body={
+                "password": password,
+            },
+            body_type=types.StartTotpRequest,
+        )
+        return await self._http.json(types.TotpEnrolment, call, "data")
+
+    async def confirm_totp(
+        self,
+        *,
+        code: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.RecoveryCodes:
+        """Confirm a second factor.
+
+        Requires a session. From now on a sign-in with the password requires a code. Only this response contains
+        the recovery codes.
+
+        Args:
+            code: A code of the authenticator.
+        """
+        call = Call(
+            "POST",
+            "/v1/user/totp/confirm",
+            options,
+            body={
+                "code": code,
+            },
+            body_type=types.ConfirmTotpRequest,
+        )
+        return await self._http.json(types.RecoveryCodes, call, "data")
+
+    async def disable_totp(
+        self,
+        *,
+        password: str,
+        code: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.User:
+        """Remove the second factor.
+
+        Requires a session.
+
+        Args:
+            password: The present password.
+            code: A code of the authenticator, or a recovery code.
+        """
+        call = Call(
+            "POST",
+            "/v1/user/totp/disable",
+            options,
+            body={
+                "password": password,
+                "code": code,
+            },
+            body_type=types.DisableTotpRequest,
+        )
+        return await self._http.json(types.User, call, "data")
+
+
+class Members:
+    """The users of the organization and their roles."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(
+        self,
+        *,
+        page: Optional[int] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+        **options: Unpack[RequestOptions],
+    ) -> Page[types.Member]:
+        """List members.
+
+        Requires the permission `MEMBERS_WRITE`. The newest member comes first.
+
+        Args:
+            page: The page number, from 1.
+            limit: The number of items per page.
+            cursor: The `next_cursor` of the page before, instead of `page`. The pages stay as they are while
+                the list grows at its beginning.
+        """
+        call = Call(
+            "GET",
+            "/v1/members",
+            options,
+            query={
+                "page": page,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return self._http.pages(types.Member, call)
+
+    def create(
+        self,
+        *,
+        email: str,
+        role: types.Role,
+        **options: Unpack[RequestOptions],
+    ) -> types.Member:
+        """Add a member.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the role. Makes somebody a member who is a
+        user of this installation already; others are invited.
+
+        Args:
+            email: The address of the user.
+            role: The role of the member. The caller must have each of its permissions.
+        """
+        call = Call(
+            "POST",
+            "/v1/members",
+            options,
+            body={
+                "email": email,
+                "role": role,
+            },
+            body_type=types.CreateMemberRequest,
+            idempotent=True,
+        )
+        return self._http.json(types.Member, call, "data")
+
+    def get(self, id: str, **options: Unpack[RequestOptions]) -> types.Member:
+        """Get a member.
+
+        Requires the permission `MEMBERS_WRITE`.
+
+        Args:
+            id: The id of the member.
+        """
+        call = Call("GET", "/v1/members/{id}", options, path={"id": id})
+        return self._http.json(types.Member, call, "data")
+
+    def update(
+        self,
+        id: str,
+        *,
+        role: Optional[types.Role] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.Member:
+        """Change the role of a member.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the old and of the new role. The last owner
+        stays one. The change takes effect within five seconds.
+
+        Args:
+            id: The id of the member.
+            role: The new role. The caller must have each of its permissions.
+        """
+        call = Call(
+            "PATCH",
+            "/v1/members/{id}",
+            options,
+            path={"id": id},
+            body={
+                "role": role,
+            },
+            body_type=types.UpdateMemberRequest,
+        )
+        return self._http.json(types.Member, call, "data")
+
+    def delete(self, id: str, **options: Unpack[RequestOptions]) -> types.Success:
+        """Remove a member.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the member's role. The last owner cannot be
+        removed. The sessions of the user in the organization end.
+
+        Args:
+            id: The id of the member.
+        """
+        call = Call("DELETE", "/v1/members/{id}", options, path={"id": id})
+        return self._http.json(types.Success, call)
+
+
+class AsyncMembers:
+    """The users of the organization and their roles."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    def list(
+        self,
+        *,
+        page: Optional[int] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+        **options: Unpack[RequestOptions],
+    ) -> AsyncPages[types.Member]:
+        """List members.
+
+        Requires the permission `MEMBERS_WRITE`. The newest member comes first.
+
+        Args:
+            page: The page number, from 1.
+            limit: The number of items per page.
+            cursor: The `next_cursor` of the page before, instead of `page`. The pages stay as they are while
+                the list grows at its beginning.
+        """
+        call = Call(
+            "GET",
+            "/v1/members",
+            options,
+            query={
+                "page": page,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return self._http.pages(types.Member, call)
+
+    async def create(
+        self,
+        *,
+        email: str,
+        role: types.Role,
+        **options: Unpack[RequestOptions],
+    ) -> types.Member:
+        """Add a member.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the role. Makes somebody a member who is a
+        user of this installation already; others are invited.
+
+        Args:
+            email: The address of the user.
+            role: The role of the member. The caller must have each of its permissions.
+        """
+        call = Call(
+            "POST",
+            "/v1/members",
+            options,
+            body={
+                "email": email,
+                "role": role,
+            },
+            body_type=types.CreateMemberRequest,
+            idempotent=True,
+        )
+        return await self._http.json(types.Member, call, "data")
+
+    async def get(self, id: str, **options: Unpack[RequestOptions]) -> types.Member:
+        """Get a member.
+
+        Requires the permission `MEMBERS_WRITE`.
+
+        Args:
+            id: The id of the member.
+        """
+        call = Call("GET", "/v1/members/{id}", options, path={"id": id})
+        return await self._http.json(types.Member, call, "data")
+
+    async def update(
+        self,
+        id: str,
+        *,
+        role: Optional[types.Role] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.Member:
+        """Change the role of a member.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the old and of the new role. The last owner
+        stays one. The change takes effect within five seconds.
+
+        Args:
+            id: The id of the member.
+            role: The new role. The caller must have each of its permissions.
+        """
+        call = Call(
+            "PATCH",
+            "/v1/members/{id}",
+            options,
+            path={"id": id},
+            body={
+                "role": role,
+            },
+            body_type=types.UpdateMemberRequest,
+        )
+        return await self._http.json(types.Member, call, "data")
+
+    async def delete(self, id: str, **options: Unpack[RequestOptions]) -> types.Success:
+        """Remove a member.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the member's role. The last owner cannot be
+        removed. The sessions of the user in the organization end.
+
+        Args:
+            id: The id of the member.
+        """
+        call = Call("DELETE", "/v1/members/{id}", options, path={"id": id})
+        return await self._http.json(types.Success, call)
+
+
+class Invitations:
+    """Links by which people become members of the organization."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(
+        self,
+        *,
+        page: Optional[int] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+        **options: Unpack[RequestOptions],
+    ) -> Page[types.Invitation]:
+        """List invitations.
+
+        Requires the permission `MEMBERS_WRITE`. The newest invitation comes first. Those that are accepted or
+        expired are not listed.
+
+        Args:
+            page: The page number, from 1.
+            limit: The number of items per page.
+            cursor: The `next_cursor` of the page before, instead of `page`. The pages stay as they are while
+                the list grows at its beginning.
+        """
+        call = Call(
+            "GET",
+            "/v1/invitations",
+            options,
+            query={
+                "page": page,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return self._http.pages(types.Invitation, call)
+
+    def create(
+        self,
+        *,
+        email: str,
+        role: types.Role,
+        **options: Unpack[RequestOptions],
+    ) -> types.InvitationWithUrl:
+        """Invite somebody.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the role. The link is sent to the address
+        if the operator has set a sender for invitations and the organization can send from it.
+
+        Args:
+            email: The address of the person.
+            role: The role that the person gets. The caller must have each of its permissions.
+        """
+        call = Call(
+            "POST",
+            "/v1/invitations",
+            options,
+            body={
+                "email": email,
+                "role": role,
+            },
+            body_type=types.CreateInvitationRequest,
+            idempotent=True,
+        )
+        return self._http.json(types.InvitationWithUrl, call, "data")
+
+    def get(self, id: str, **options: Unpack[RequestOptions]) -> types.Invitation:
+        """Get an invitation.
+
+        Requires the permission `MEMBERS_WRITE`.
+
+        Args:
+            id: The id of the invitation.
+        """
+        call = Call("GET", "/v1/invitations/{id}", options, path={"id": id})
+        return self._http.json(types.Invitation, call, "data")
+
+    def update(
+        self,
+        id: str,
+        *,
+        role: Optional[types.Role] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.Invitation:
+        """Change the role of an invitation.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the old and of the new role. The link stays
+        the same.
+
+        Args:
+            id: The id of the invitation.
+            role: The new role. The caller must have each of its permissions.
+        """
+        call = Call(
+            "PATCH",
+            "/v1/invitations/{id}",
+            options,
+            path={"id": id},
+            body={
+                "role": role,
+            },
+            body_type=types.UpdateInvitationRequest,
+        )
+        return self._http.json(types.Invitation, call, "data")
+
+    def delete(self, id: str, **options: Unpack[RequestOptions]) -> types.Success:
+        """Withdraw an invitation.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the role. The link stops working.
+
+        Args:
+            id: The id of the invitation.
+        """
+        call = Call("DELETE", "/v1/invitations/{id}", options, path={"id": id})
+        return self._http.json(types.Success, call)
+
+    def look_up(
+        self,
+        *,
+        token: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.InvitationDetail:
+        """Look up an invitation.
+
+        Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Returns 404 if the link is unknown,
+        used or expired.
+
+        Args:
+            token: The token in the link, after `#`.
+        """
+        call = Call(
+            "POST",
+            "/v1/invitations/look-up",
+            options,
+            body={
+                "token": token,
+            },
+            body_type=types.LookUpInvitationRequest,
+            repeatable=True,
+        )
+        return self._http.json(types.InvitationDetail, call, "data")
+
+    def accept(
+        self,
+        *,
+        token: str,
+        name: Optional[str] = None,
+        password: str,
+        code: Optional[str] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.Session:
+        """Accept an invitation.
+
+        Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Makes the person a member, as a new
+        user if there is none with the address, and sets the cookie of a new session.
+
+        Args:
+            token: The token in the link, after `#`.
+            name: The name of a new user. The default is the part of the address before the `@`.
+            password: The password that a new user gets, of 12 to 128 characters; or the present password of
+                the user.
+            code: The code of the second factor, or a recovery code. Required if the user has a second factor.
+        """
+        call = Call(
+            "POST",
+            "/v1/invitations/accept",
+            options,
+            body={
+                "token": token,
+                "name": name,
+                "password": password,
+                "code": code,
+            },
+            body_type=types.AcceptInvitationRequest,
+        )
+        return self._http.json(types.Session, call, "data")
+
+
+class AsyncInvitations:
+    """Links by which people become members of the organization."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    def list(
+        self,
+        *,
+        page: Optional[int] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+        **options: Unpack[RequestOptions],
+    ) -> AsyncPages[types.Invitation]:
+        """List invitations.
+
+        Requires the permission `MEMBERS_WRITE`. The newest invitation comes first. Those that are accepted or
+        expired are not listed.
+
+        Args:
+            page: The page number, from 1.
+            limit: The number of items per page.
+            cursor: The `next_cursor` of the page before, instead of `page`. The pages stay as they are while
+                the list grows at its beginning.
+        """
+        call = Call(
+            "GET",
+            "/v1/invitations",
+            options,
+            query={
+                "page": page,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return self._http.pages(types.Invitation, call)
+
+    async def create(
+        self,
+        *,
+        email: str,
+        role: types.Role,
+        **options: Unpack[RequestOptions],
+    ) -> types.InvitationWithUrl:
+        """Invite somebody.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the role. The link is sent to the address
+        if the operator has set a sender for invitations and the organization can send from it.
+
+        Args:
+            email: The address of the person.
+            role: The role that the person gets. The caller must have each of its permissions.
+        """
+        call = Call(
+            "POST",
+            "/v1/invitations",
+            options,
+            body={
+                "email": email,
+                "role": role,
+            },
+            body_type=types.CreateInvitationRequest,
+            idempotent=True,
+        )
+        return await self._http.json(types.InvitationWithUrl, call, "data")
+
+    async def get(self, id: str, **options: Unpack[RequestOptions]) -> types.Invitation:
+        """Get an invitation.
+
+        Requires the permission `MEMBERS_WRITE`.
+
+        Args:
+            id: The id of the invitation.
+        """
+        call = Call("GET", "/v1/invitations/{id}", options, path={"id": id})
+        return await self._http.json(types.Invitation, call, "data")
+
+    async def update(
+        self,
+        id: str,
+        *,
+        role: Optional[types.Role] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.Invitation:
+        """Change the role of an invitation.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the old and of the new role. The link stays
+        the same.
+
+        Args:
+            id: The id of the invitation.
+            role: The new role. The caller must have each of its permissions.
+        """
+        call = Call(
+            "PATCH",
+            "/v1/invitations/{id}",
+            options,
+            path={"id": id},
+            body={
+                "role": role,
+            },
+            body_type=types.UpdateInvitationRequest,
+        )
+        return await self._http.json(types.Invitation, call, "data")
+
+    async def delete(self, id: str, **options: Unpack[RequestOptions]) -> types.Success:
+        """Withdraw an invitation.
+
+        Requires the permission `MEMBERS_WRITE` and every permission of the role. The link stops working.
+
+        Args:
+            id: The id of the invitation.
+        """
+        call = Call("DELETE", "/v1/invitations/{id}", options, path={"id": id})
+        return await self._http.json(types.Success, call)
+
+    async def look_up(
+        self,
+        *,
+        token: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.InvitationDetail:
+        """Look up an invitation.
+
+        Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Returns 404 if the link is unknown,
+        used or expired.
+
+        Args:
+            token: The token in the link, after `#`.
+        """
+        call = Call(
+            "POST",
+            "/v1/invitations/look-up",
+            options,
+            body={
+                "token": token,
+            },
+            body_type=types.LookUpInvitationRequest,
+            repeatable=True,
+        )
+        return await self._http.json(types.InvitationDetail, call, "data")
+
+    async def accept(
+        self,
+        *,
+        token: str,
+        name: Optional[str] = None,
+        password: str,
+        code: Optional[str] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.Session:
+        """Accept an invitation.
+
+        Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Makes the person a member, as a new
+        user if there is none with the address, and sets the cookie of a new session.
+
+        Args:
+            token: The token in the link, after `#`.
+            name: The name of a new user. The default is the part of the address before the `@`.
+            password: The password that a new user gets, of 12 to 128 characters; or the present password of
+                the user.
+            code: The code of the second factor, or a recovery code. Required if the user has a second factor.
+        """
+        call = Call(
+            "POST",
+            "/v1/invitations/accept",
+            options,
+            body={
+                "token": token,
+                "name": name,
+                "password": password,
+                "code": code,
+            },
+            body_type=types.AcceptInvitationRequest,
+        )
+        return await self._http.json(types.Session, call, "data")
+
+
+class PasswordResets:
+    """Links by which users set a new password."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def look_up(
+        self,
+        *,
+        token: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.PasswordResetDetail:
+        """Look up a link that sets a password.
+
+        Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Returns 404 if the link is unknown,
+        used or expired.
+
+        Args:
+            token: The token in the link, after `#`.
+        """
+        call = Call(
+            "POST",
+            "/v1/password-resets/look-up",
+            options,
+            body={
+                "token": token,
+            },
+            body_type=types.LookUpPasswordResetRequest,
+            repeatable=True,
+        )
+        return self._http.json(types.PasswordResetDetail, call, "data")
+
+    def accept(
+        self,
+        *,
+        token: str,
+        password: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.Success:
+        """Set a password by a link.
+
+        Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Ends all sessions of the user, who
+        then signs in with the new password. The second factor stays.
+
+        Args:
+            token: The token in the link, after `#`.
+            password: The new password, of 12 to 128 characters.
+        """
+        call = Call(
+            "POST",
+            "/v1/password-resets/accept",
+            options,
+            body={
+                "token": token,
+                "password": password,
+            },
+            body_type=types.AcceptPasswordResetRequest,
+        )
+        return self._http.json(types.Success, call)
+
+
+class AsyncPasswordResets:
+    """Links by which users set a new password."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def look_up(
+        self,
+        *,
+        token: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.PasswordResetDetail:
+        """Look up a link that sets a password.
+
+        Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Returns 404 if the link is unknown,
+        used or expired.
+
+        Args:
+            token: The token in the link, after `#`.
+        """
+        call = Call(
+            "POST",
+            "/v1/password-resets/look-up",
+            options,
+            body={
+                "token": token,
+            },
+            body_type=types.LookUpPasswordResetRequest,
+            repeatable=True,
+        )
+        return await self._http.json(types.PasswordResetDetail, call, "data")
+
+    async def accept(
+        self,
+        *,
+        token: str,
+        password: str,
+        **options: Unpack[RequestOptions],
+    ) -> types.Success:
+        """Set a password by a link.
+
+        Requires no API key and no session, and the header `X-Waypost-Csrf: 1`. Ends all sessions of the user, who
+        then signs in with the new password. The second factor stays.
+
+        Args:
+            token: The token in the link, after `#`.
+            password: The new password, of 12 to 128 characters.
+        """
+        call = Call(
+            "POST",
+            "/v1/password-resets/accept",
+            options,
+            body={
+                "token": token,
+                "password": password,
+            },
+            body_type=types.AcceptPasswordResetRequest,
+        )
+        return await self._http.json(types.Success, call)
+
+
+class Operator:
+    """What belongs to the installation: tasks, workers, queues and dead jobs."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list_tasks(self, **options: Unpack[RequestOptions]) -> Page[types.SchedulerTask]:
+        """List the scheduler's tasks.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. Each task is listed with its
+        last run.
+        """
+        call = Call("GET", "/v1/operator/tasks", options)
+        return self._http.pages(types.SchedulerTask, call)
+
+    def list_workers(self, **options: Unpack[RequestOptions]) -> Page[types.Worker]:
+        """List the workers.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. Each worker is listed with its
+        lease and the number of its chunks.
+        """
+        call = Call("GET", "/v1/operator/workers", options)
+        return self._http.pages(types.Worker, call)
+
+    def list_queues(self, **options: Unpack[RequestOptions]) -> Page[types.JobQueue]:
+        """List the queues.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. Returns 503 if Redis is away.
+        """
+        call = Call("GET", "/v1/operator/queues", options)
+        return self._http.pages(types.JobQueue, call)
+
+    def list_dead_jobs(self, **options: Unpack[RequestOptions]) -> Page[types.DeadJob]:
+        """List the dead jobs.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. Lists up to 1,000 chunks of
+        messages that no worker takes any more.
+        """
+        call = Call("GET", "/v1/operator/dead-jobs", options)
+        return self._http.pages(types.DeadJob, call)
+
+    def retry_dead_jobs(self, id: str, **options: Unpack[RequestOptions]) -> types.RetriedDeadJobs:
+        """Retry the dead jobs of a message.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. The jobs are due again, and lost
+        workers are counted from 0.
+
+        Args:
+            id: The id of the message.
+        """
+        call = Call("POST", "/v1/operator/dead-jobs/{id}/retry", options, path={"id": id})
+        return self._http.json(types.RetriedDeadJobs, call, "data")
+
+    def delete_dead_jobs(self, id: str, **options: Unpack[RequestOptions]) -> types.Success:
+        """Drop the dead jobs of a message.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. Recipients that the message was
+        not sent to become FAILED.
+
+        Args:
+            id: The id of the message.
+        """
+        call = Call("DELETE", "/v1/operator/dead-jobs/{id}", options, path={"id": id})
+        return self._http.json(types.Success, call)
+
+
+class AsyncOperator:
+    """What belongs to the installation: tasks, workers, queues and dead jobs."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    def list_tasks(self, **options: Unpack[RequestOptions]) -> AsyncPages[types.SchedulerTask]:
+        """List the scheduler's tasks.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. Each task is listed with its
+        last run.
+        """
+        call = Call("GET", "/v1/operator/tasks", options)
+        return self._http.pages(types.SchedulerTask, call)
+
+    def list_workers(self, **options: Unpack[RequestOptions]) -> AsyncPages[types.Worker]:
+        """List the workers.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. Each worker is listed with its
+        lease and the number of its chunks.
+        """
+        call = Call("GET", "/v1/operator/workers", options)
+        return self._http.pages(types.Worker, call)
+
+    def list_queues(self, **options: Unpack[RequestOptions]) -> AsyncPages[types.JobQueue]:
+        """List the queues.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. Returns 503 if Redis is away.
+        """
+        call = Call("GET", "/v1/operator/queues", options)
+        return self._http.pages(types.JobQueue, call)
+
+    def list_dead_jobs(self, **options: Unpack[RequestOptions]) -> AsyncPages[types.DeadJob]:
+        """List the dead jobs.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. Lists up to 1,000 chunks of
+        messages that no worker takes any more.
+        """
+        call = Call("GET", "/v1/operator/dead-jobs", options)
+        return self._http.pages(types.DeadJob, call)
+
+    async def retry_dead_jobs(self, id: str, **options: Unpack[RequestOptions]) -> types.RetriedDeadJobs:
+        """Retry the dead jobs of a message.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. The jobs are due again, and lost
+        workers are counted from 0.
+
+        Args:
+            id: The id of the message.
+        """
+        call = Call("POST", "/v1/operator/dead-jobs/{id}/retry", options, path={"id": id})
+        return await self._http.json(types.RetriedDeadJobs, call, "data")
+
+    async def delete_dead_jobs(self, id: str, **options: Unpack[RequestOptions]) -> types.Success:
+        """Drop the dead jobs of a message.
+
+        Requires the permission `OPERATOR`, which only sessions of operators have. Recipients that the message was
+        not sent to become FAILED.
+
+        Args:
+            id: The id of the message.
+        """
+        call = Call("DELETE", "/v1/operator/dead-jobs/{id}", options, path={"id": id})
+        return await self._http.json(types.Success, call)

@@ -1,0 +1,204 @@
+//! How provider accounts do at the moment.
+
+use std::sync::Arc;
+
+use poem_openapi::param::Path;
+use poem_openapi::payload::Json;
+use poem_openapi::{Object, OpenApi};
+use uuid::Uuid;
+use waypost_core::account_limiter::circuits::{Circuit, OpenCause};
+use waypost_core::ids::ProviderAccountId;
+use waypost_core::provider_account::health::{AccountFailure, AccountHealth, RecentCalls};
+
+use super::providers::ACCOUNT;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::middleware::auth::Requires;
+use crate::middleware::permission;
+use crate::request::path_id::PathId;
+use crate::response::{Data, Nullable, Time};
+use crate::v1::Section;
+
+pub(crate) struct ProviderHealthApi {
+    pub(crate) context: Arc<Context>,
+}
+
+/// How a provider account does at the moment.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct ProviderHealth {
+    provider_account_id: Uuid,
+    provider_type: String,
+    display_name: String,
+    /// Whether the account sends messages.
+    is_active: bool,
+    /// Whether calls to the account are made; null while Redis, which knows it, does not
+    /// answer.
+    circuit: Nullable<ProviderCircuit>,
+    /// The calls per second, over all workers, to which Waypost holds back now because the
+    /// provider throttles; null if it does not throttle, or while Redis does not answer.
+    throttled_rate_per_second: Nullable<f64>,
+    /// Why the account cannot send, as reported by the provider; null if it can.
+    sending_paused_reason: Nullable<String>,
+    /// What is wrong with the account now, as the event PROVIDER_FAILING reports it.
+    failures: Vec<ProviderFailure>,
+    calls: RecentProviderCalls,
+    /// The most calls to the provider per second, over all workers; null means no limit.
+    max_rate_per_second: Nullable<u32>,
+    /// The most concurrent calls to the provider, over all workers; null means no limit.
+    max_concurrency: Nullable<u32>,
+}
+
+/// Whether calls to a provider account are made.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct ProviderCircuit {
+    /// CLOSED: calls are made. OPEN: no calls are made until `until`. HALF_OPEN: each worker
+    /// makes one call, whose result decides.
+    state: String,
+    /// Why the circuit is not closed; null if it is.
+    cause: Nullable<String>,
+    /// When the next call may be made; null unless the circuit is open.
+    until: Nullable<Time>,
+}
+
+/// One cause for which an account fails.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct ProviderFailure {
+    cause: String,
+    since: Time,
+}
+
+/// The newest calls of the last 15 minutes, at most 1,000. Tests are not counted.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct RecentProviderCalls {
+    /// All calls since this time are counted: 15 minutes ago, or later if there were more than
+    /// 1,000.
+    since: Time,
+    /// The number of calls that the provider accepted.
+    accepted: u32,
+    /// The number of calls that the provider rejected.
+    rejected: u32,
+    /// The number of calls that the provider throttled.
+    throttled: u32,
+    /// The number of calls that failed without a delivery.
+    unavailable: u32,
+    /// The number of calls whose answer was lost.
+    unknown: u32,
+    /// The number of calls that have not ended.
+    pending: u32,
+    /// The median of the durations of the calls, in milliseconds; null if no call ended.
+    median_duration_ms: Nullable<u32>,
+    /// The 95th percentile of the durations of the calls, in milliseconds; null if no call
+    /// ended.
+    p95_duration_ms: Nullable<u32>,
+}
+
+impl From<AccountHealth> for ProviderHealth {
+    fn from(health: AccountHealth) -> Self {
+        let account = health.account;
+        Self {
+            provider_account_id: account.id.0,
+            provider_type: account.provider_type.to_string(),
+            display_name: account.display_name,
+            is_active: account.is_active,
+            circuit: Nullable(health.shared.map(|shared| shared.circuit.into())),
+            throttled_rate_per_second: Nullable(
+                health.shared.and_then(|shared| shared.throttled_rate),
+            ),
+            sending_paused_reason: Nullable(account.paused.map(|paused| paused.reason)),
+            failures: health
+                .failures
+                .into_iter()
+                .map(ProviderFailure::from)
+                .collect(),
+            calls: health.calls.into(),
+            max_rate_per_second: Nullable(account.limits.max_rate_per_second),
+            max_concurrency: Nullable(account.limits.max_concurrency),
+        }
+    }
+}
+
+impl From<Circuit> for ProviderCircuit {
+    fn from(circuit: Circuit) -> Self {
+        let cause = circuit.cause().map(OpenCause::as_str);
+        Self {
+            state: circuit.state().to_owned(),
+            cause: Nullable(cause.map(str::to_owned)),
+            until: Nullable(circuit.until().map(Time)),
+        }
+    }
+}
+
+impl From<AccountFailure> for ProviderFailure {
+    fn from(failure: AccountFailure) -> Self {
+        Self {
+            cause: failure.cause,
+            since: Time(failure.since),
+        }
+    }
+}
+
+impl From<RecentCalls> for RecentProviderCalls {
+    fn from(calls: RecentCalls) -> Self {
+        Self {
+            since: Time(calls.since),
+            accepted: calls.accepted,
+            rejected: calls.rejected,
+            throttled: calls.throttled,
+            unavailable: calls.unavailable,
+            unknown: calls.unknown,
+            pending: calls.pending,
+            median_duration_ms: Nullable(calls.median_ms),
+            p95_duration_ms: Nullable(calls.p95_ms),
+        }
+    }
+}
+
+#[OpenApi(tag = "Section::Providers")]
+impl ProviderHealthApi {
+    /// List the health of provider accounts
+    ///
+    /// Requires the permission `PROVIDERS_READ`. The oldest account comes first.
+    #[oai(
+        path = "/v1/providers/health",
+        method = "get",
+        operation_id = "list_provider_health"
+    )]
+    async fn list_provider_health(
+        &self,
+        caller: Requires<permission::ProvidersRead>,
+    ) -> Result<Json<Data<Vec<ProviderHealth>>>, Failure> {
+        let caller = caller.authorize()?;
+        let health = &self.context.provider_health;
+        let found = health.list(caller.organization_id()).await?;
+        let data = found.into_iter().map(ProviderHealth::from).collect();
+        Ok(Json(Data { data }))
+    }
+
+    /// Get the health of a provider account
+    ///
+    /// Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how
+    /// the calls of the last 15 minutes ended.
+    #[oai(
+        path = "/v1/providers/:id/health",
+        method = "get",
+        operation_id = "get_provider_health"
+    )]
+    async fn get_provider_health(
+        &self,
+        caller: Requires<permission::ProvidersRead>,
+
+        /// The id of the provider account.
+        id: Path<PathId>,
+    ) -> Result<Json<Data<ProviderHealth>>, Failure> {
+        let caller = caller.authorize()?;
+        let id: ProviderAccountId = id.0.of(ACCOUNT)?;
+        let health = &self.context.provider_health;
+        let found = health.find(caller.organization_id(), id).await?;
+        let data = found.ok_or(Failure::NotFound(ACCOUNT))?.into();
+        Ok(Json(Data { data }))
+    }
+}
