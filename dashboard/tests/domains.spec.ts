@@ -8,6 +8,8 @@ test("a domain is added, its records are copied, and it is found verified withou
   const name = unique("Domains");
   const domain = `${unique("shop")}.example.org`;
   const account = await waypost.providers.create({ providerType: "SENDGRID", displayName: name, credentials: { apiKey: `SG.${name}` } });
+  // With one account there is nothing to choose.
+  await waypost.providers.create({ providerType: "SENDGRID", displayName: unique("Another"), credentials: { apiKey: `SG.another-${name}` } });
   await page.goto("/domains");
   await page.getByRole("button", { name: "Add a domain" }).click();
   await page.getByLabel("Domain", { exact: true }).fill("no domain");

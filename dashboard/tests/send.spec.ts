@@ -85,13 +85,10 @@ test("what the API refuses stands at its field, also in a folded part", async ({
 
 test("a template is chosen, filled in with its sample data, and sent", async ({ page, waypost }) => {
   const template = await waypost.templates.create({ name: unique("Receipt") });
-  await waypost.templates.versions.create(template.id, {
-    htmlContent: "<p>Hello {{name}}</p>",
-    subject: "Receipt for {{name}}",
-    from: "shop@example.com",
-    variablesSchema: { type: "object", required: ["name"], properties: { name: { type: "string", examples: ["Ada"] } } },
-  });
-  await waypost.templates.versions.create(template.id, { locale: "de", htmlContent: "<p>Hallo {{name}}</p>", subject: "Beleg für {{name}}", from: "shop@example.com" });
+  const variablesSchema = { type: "object", required: ["name"], properties: { name: { type: "string", examples: ["Ada"] } } };
+  const version = { from: "shop@example.com", variablesSchema };
+  await waypost.templates.versions.create(template.id, { ...version, htmlContent: "<p>Hello {{name}}</p>", subject: "Receipt for {{name}}" });
+  await waypost.templates.versions.create(template.id, { ...version, locale: "de", htmlContent: "<p>Hallo {{name}}</p>", subject: "Beleg für {{name}}" });
   await page.goto(`/send?templateId=${template.id}`);
   const sees = (text: string) => expect(page.locator("iframe")).toHaveAttribute("srcdoc", new RegExp(`<p>${text}</p>`));
   await sees("Hello Ada");
