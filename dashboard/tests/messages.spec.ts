@@ -169,3 +169,10 @@ test("the webhook deliveries of a message are listed with it", async ({ page, wa
 
 /** A time as the browser of the tests shows it in a field: it lives in Berlin. */
 const berlin = (time: Date): string => time.toLocaleString("sv-SE", { timeZone: "Europe/Berlin" }).slice(0, 16).replace(" ", "T");
+
+test("a part of an address is told to be one", async ({ page }) => {
+  await page.goto("/messages");
+  await page.getByPlaceholder("A recipient's address").fill("hard-bounce+");
+  await page.keyboard.press("Enter");
+  await expect(page.getByText(/is not a whole address/)).toBeVisible();
+});

@@ -38,7 +38,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
               className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none placeholder:text-text-3"
             />
             <Command.List className="max-h-80 overflow-y-auto p-2">
-              <Command.Empty className="px-3 py-6 text-center text-text-3">Nothing found</Command.Empty>
+              <Command.Empty className="px-3 py-6 text-center text-text-3">Nothing found. An address is found only whole, such as ada@example.com.</Command.Empty>
               {may("METRICS_READ") && ADDRESS.test(query) && (
                 <Command.Item value={`messages ${query}`} className={ITEM} onSelect={() => go("/messages", { recipient: query })}>
                   <AtSign aria-hidden />

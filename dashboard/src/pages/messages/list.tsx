@@ -8,13 +8,13 @@ import { useMay } from "@/session";
 import { Badge, Status } from "@/ui/badge";
 import { buttonClass, IconButton } from "@/ui/button";
 import { NotAllowed } from "@/ui/not-allowed";
-import { Card, Empty, Page } from "@/ui/page";
+import { Card, Empty, Notice, Page } from "@/ui/page";
 import { type Paged, PagedTable } from "@/ui/paged";
 import type { Column } from "@/ui/table";
 import { Time } from "@/ui/time";
 import { accountNames, messagesQuery } from "./data";
 import { FilterBar } from "./filter-bar";
-import { hasFilters, isCounted, type MessagesSearch } from "./search";
+import { hasFilters, isCounted, type MessagesSearch, partOfAddress } from "./search";
 
 interface MessagesPageProps {
   search: MessagesSearch;
@@ -23,6 +23,7 @@ interface MessagesPageProps {
 
 export function MessagesPage({ search, onSearch }: MessagesPageProps) {
   const may = useMay();
+  const part = partOfAddress(search);
   if (!may("METRICS_READ")) return <NotAllowed what="messages" />;
   return (
     <Page
@@ -37,6 +38,13 @@ export function MessagesPage({ search, onSearch }: MessagesPageProps) {
       }
     >
       <FilterBar search={search} onSearch={onSearch} />
+      {part && (
+        <div className="mb-4">
+          <Notice>
+            “{part}” is not a whole address. Waypost keeps a hash of each address, so it finds messages by the whole address alone, such as ada@example.com.
+          </Notice>
+        </div>
+      )}
       <MessageList search={search} onSearch={onSearch} />
     </Page>
   );

@@ -67,10 +67,18 @@ function endOf(value: string): Date {
   return end;
 }
 
+const ADDRESS = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
+
+/** What looks like a part of an address: only whole addresses are found, by their hash. */
+export function partOfAddress({ recipient, search }: Filters): string | undefined {
+  if (recipient && !ADDRESS.test(recipient)) return recipient;
+  return search && /^\S*[@+]\S*$/.test(search) ? search : undefined;
+}
+
 /** What a person typed into the one search box: an id, an address or words of a subject. */
 export function readQuery(text: string): { id: string } | Pick<Filters, "search" | "recipient"> {
   const query = text.trim();
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(query)) return { id: query };
-  if (/^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(query)) return { recipient: query };
+  if (ADDRESS.test(query)) return { recipient: query };
   return { search: query || undefined };
 }

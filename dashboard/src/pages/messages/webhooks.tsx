@@ -32,7 +32,7 @@ export function MessageWebhooks({ view }: { view: MessageView }) {
         label="Webhook deliveries"
         empty={
           <Empty icon={<Webhook />} title="No server was told">
-            {endpoints?.length === 0 ? "No webhook endpoint is set up." : "No webhook endpoint listens to the events of this message, or its deliveries are no longer stored."}
+            {endpoints?.length === 0 ? "No webhook endpoint is set up." : "Your endpoints listen to none of the events that this message has had so far, or its deliveries are no longer stored."}
           </Empty>
         }
       />

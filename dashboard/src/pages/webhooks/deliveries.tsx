@@ -42,7 +42,7 @@ export function Deliveries({ id, isActive, search, change }: DeliveriesProps) {
   const list = usePaged(
     [...deliveriesKey(id), params],
     (cursor) => waypost.webhookEndpoints.deliveries.list(id, { ...params, limit: 50, ...(cursor && { cursor }) }),
-    { refetchInterval: 10_000 },
+    { refetchInterval: 5_000 },
   );
   const may = useMay();
   const test = useTest(id);

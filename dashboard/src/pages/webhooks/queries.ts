@@ -12,7 +12,7 @@ export const endpointQuery = (id: string) =>
   queryOptions({
     queryKey: ["webhook-endpoints", id],
     queryFn: () => waypost.webhookEndpoints.get(id),
-    refetchInterval: 15_000,
+    refetchInterval: 5_000,
   });
 
 export const deliveriesKey = (id: string) => ["webhook-endpoints", id, "deliveries"] as const;

@@ -14,7 +14,7 @@ import { theme } from "./theme";
 
 const LANGUAGES: Record<Language, Extension> = {
   // MJML is written like HTML, with elements of its own.
-  html: [html({ matchClosingTags: true, autoCloseTags: true }), handlebars],
+  html: [html({ matchClosingTags: true, autoCloseTags: false }), handlebars],
   text: [handlebars, EditorView.lineWrapping],
   json: json(),
 };

@@ -1,1 +1,0 @@
-import{t as e}from"./rule-page-C-CTcqjb.js";var t=e;export{t as component};

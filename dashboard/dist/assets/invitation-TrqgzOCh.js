@@ -1,1 +1,0 @@
-import{t as e}from"./invitation-Bj7RPqMq.js";var t=e;export{t as component};
