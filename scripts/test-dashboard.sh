@@ -26,7 +26,7 @@ main() {
     step "Testing in Chromium" interruptible npx --no-install playwright test "$@"
 }
 
-# find_chromium : sets CHROMIUM to the browser, and installs it if there is none. Without fonts pages have no text.
+# find_chromium : sets CHROMIUM to the browser, and installs it if there is none.
 find_chromium() {
     CHROMIUM=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
     if [[ -z $CHROMIUM ]]; then
