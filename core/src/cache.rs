@@ -11,6 +11,7 @@ use moka::future::Cache;
 use moka::ops::compute::Op;
 use tracing::debug;
 
+use crate::batcher::Batcher;
 use crate::fault::Fault;
 
 /// The cached value of a key, or the result of `find`, which is then cached. Simultaneous
@@ -108,6 +109,26 @@ where
         tokio::spawn(refresh(cache.clone(), key, found.clone(), find_again()));
     }
     Ok(found.value)
+}
+
+/// Looks up one value in a batch with others. One that does not exist is not refreshed.
+///
+/// # Errors
+/// The fault of the batch.
+pub async fn find_in_batch<K, V>(
+    lookups: Batcher<K, Option<V>>,
+    key: K,
+    ttl: Duration,
+) -> Result<RefreshAhead<Option<V>>, Fault>
+where
+    K: Send + 'static,
+    V: Send + 'static,
+{
+    let found = lookups.run(key, 1).await?;
+    Ok(match &found {
+        Some(_) => RefreshAhead::with_ttl(found, ttl),
+        None => RefreshAhead::never(found),
+    })
 }
 
 async fn refresh<K, V>(

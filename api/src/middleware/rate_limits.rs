@@ -134,28 +134,18 @@ async fn admit(request: &mut Request) -> Result<(), Duration> {
     }
     let identity = availability::identify(request).await;
     request.set_data(identity.clone());
-    match &identity {
-        Identity::Key(key) => {
-            let (id, rates) = (key.record.organization_id, key.rates);
-            let operation = operation(request);
-            apply(
-                request.data(),
-                limiter.organization(id, operation, rates).await,
-            )
-        }
-        Identity::Session(session) => {
-            let (id, rates) = (session.organization_id, session.rates);
-            let operation = operation(request);
-            apply(
-                request.data(),
-                limiter.organization(id, operation, rates).await,
-            )
-        }
-        Identity::Anonymous => count_anonymous(request).await,
+    let (id, rates) = match &identity {
+        Identity::Key(key) => (key.record.organization_id, key.rates),
+        Identity::Session(session) => (session.organization_id, session.rates),
+        Identity::Anonymous => return count_anonymous(request).await,
         // The organization is unknown until Postgres is back. Until then the request counts
         // against the public limit: neither an organization's nor the anonymous one.
-        Identity::Unresolved(_) => apply(request.data(), limiter.public(address(request)).await),
-    }
+        Identity::Unresolved(_) => {
+            return apply(request.data(), limiter.public(address(request)).await);
+        }
+    };
+    let decision = limiter.organization(id, operation(request), rates).await;
+    apply(request.data(), decision)
 }
 
 fn signs_in(request: &Request) -> bool {

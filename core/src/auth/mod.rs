@@ -232,24 +232,12 @@ impl Authenticator {
             return Ok(None);
         }
         let hash = hash_key(key);
-        let find = || find_one(self.lookups.clone(), hash);
+        let find = || cache::find_in_batch(self.lookups.clone(), hash, CACHE_TTL);
         let found = cache::get_or_refresh(&self.cache, hash, find, find).await?;
         let now = self.clock.now();
         let valid = found.filter(|key| key.is_valid(now) && key.record.allows(address));
         Ok(valid.inspect(|key| self.usage.record(&key.record, now)))
     }
-}
-
-/// Looks up one key, in a batch with others. A key that does not exist is not refreshed.
-async fn find_one(
-    lookups: Batcher<ApiKeyHash, Option<Arc<OpenedKey>>>,
-    hash: ApiKeyHash,
-) -> Result<RefreshAhead<Option<Arc<OpenedKey>>>, Fault> {
-    let found = lookups.run(hash, 1).await?;
-    Ok(match &found {
-        Some(_) => RefreshAhead::with_ttl(found, CACHE_TTL),
-        None => RefreshAhead::never(found),
-    })
 }
 
 /// Looks up keys; one result for each, in their order.

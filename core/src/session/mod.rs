@@ -156,6 +156,14 @@ impl From<UserRefusal> for SessionRefusal {
     }
 }
 
+/// Who gets a new session.
+struct Entry {
+    user_id: UserId,
+    /// The organization; `None`: the one that the user was last in.
+    organization_id: Option<OrganizationId>,
+    expires_at: Timestamp,
+}
+
 /// Begins, finds and ends sessions. Cheap to clone; clones share the cache.
 #[derive(Clone)]
 pub struct Sessions {
@@ -195,7 +203,7 @@ impl Sessions {
         let Some(hash) = hash_token(token) else {
             return Ok(None);
         };
-        let find = || find_one(self.lookups.clone(), hash);
+        let find = || cache::find_in_batch(self.lookups.clone(), hash, CACHE_TTL);
         let found = cache::get_or_refresh(&self.cache, hash, find, find).await?;
         let now = self.clock.now();
         let Some(session) = found.filter(|session| session.is_valid(now)) else {
@@ -238,27 +246,33 @@ impl Sessions {
         organization_id: Option<OrganizationId>,
         origin: &Origin,
     ) -> Result<StartedSession, SessionRefusal> {
+        let entry = Entry {
+            user_id: user.id,
+            organization_id,
+            expires_at: self.clock.now() + LIFETIME_MAX,
+        };
+        let origin = by(origin, user.id, &user.name);
+        self.enter(transaction, entry, &origin).await
+    }
+
+    async fn enter(
+        &self,
+        transaction: &mut PgTransaction<'_>,
+        entry: Entry,
+        origin: &Origin,
+    ) -> Result<StartedSession, SessionRefusal> {
         let now = self.clock.now();
-        let found = store::enter(transaction, user.id, organization_id, now).await?;
-        let organization_id = found.ok_or(SessionRefusal::NotAMember)?;
+        let found = store::enter(transaction, entry.user_id, entry.organization_id, now).await?;
+        let of = found.ok_or(SessionRefusal::NotAMember)?;
         let started = StartedSession {
             id: self.ids.next_at(now),
-            user_id: user.id,
+            user_id: entry.user_id,
             token: self.generate_token(),
-            expires_at: now + LIFETIME_MAX,
+            expires_at: entry.expires_at,
         };
-        store::insert(transaction, &started, organization_id, now).await?;
-        let origin = by(origin, user.id, &user.name);
+        store::insert(transaction, &started, of, now).await?;
         let change = AuditChange::new("session.created", started.id);
-        audit::store::insert(
-            transaction,
-            organization_id,
-            &origin,
-            &change,
-            &self.ids,
-            now,
-        )
-        .await?;
+        audit::store::insert(transaction, of, origin, &change, &self.ids, now).await?;
         Ok(started)
     }
 
@@ -283,25 +297,16 @@ impl Sessions {
         origin: &Origin,
     ) -> Result<StartedSession, SessionRefusal> {
         let doing = "switch the organization";
-        let now = self.clock.now();
         let mut transaction = db::begin(&self.pool, doing).await?;
         if !store::delete(&mut transaction, session.id).await? {
             return Err(SessionRefusal::Ended);
         }
-        let wanted = Some(organization_id);
-        store::enter(&mut transaction, session.user_id, wanted, now)
-            .await?
-            .ok_or(SessionRefusal::NotAMember)?;
-        let started = StartedSession {
-            id: self.ids.next_at(now),
+        let entry = Entry {
             user_id: session.user_id,
-            token: self.generate_token(),
+            organization_id: Some(organization_id),
             expires_at: session.expires_at,
         };
-        store::insert(&mut transaction, &started, organization_id, now).await?;
-        let change = AuditChange::new("session.created", started.id);
-        let of = organization_id;
-        audit::store::insert(&mut transaction, of, origin, &change, &self.ids, now).await?;
+        let started = self.enter(&mut transaction, entry, origin).await?;
         transaction.commit().await.or_fault(doing)?;
         self.forget(&[session.id]).await;
         Ok(started)
@@ -384,18 +389,6 @@ fn hash_token(token: &str) -> Option<TokenHash> {
 /// The hash to store for a token that was just made.
 fn hash_of(token: &Secret) -> TokenHash {
     TokenHash(Sha256::digest(token.expose_secret().as_bytes()).into())
-}
-
-/// Looks up one session, in a batch with others. A token of no session is not refreshed.
-async fn find_one(
-    lookups: Batcher<TokenHash, Option<Arc<OpenedSession>>>,
-    hash: TokenHash,
-) -> Result<RefreshAhead<Option<Arc<OpenedSession>>>, Fault> {
-    let found = lookups.run(hash, 1).await?;
-    Ok(match &found {
-        Some(_) => RefreshAhead::with_ttl(found, CACHE_TTL),
-        None => RefreshAhead::never(found),
-    })
 }
 
 /// Looks up sessions; one result for each, in their order.

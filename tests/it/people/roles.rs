@@ -1,12 +1,11 @@
 //! What a session may do: exactly what its role's permissions allow, on every operation of the
 //! served document.
 
-use serde_json::json;
 use uuid::Uuid;
 use waypost_core::auth::Role;
 
 use super::quiet;
-use crate::security::matrix::operations;
+use crate::security::matrix::{assert_lacks, operations};
 
 #[tokio::test]
 async fn a_session_may_do_what_its_role_may_and_nothing_else() {
@@ -23,21 +22,8 @@ async fn a_session_may_do_what_its_role_may_and_nothing_else() {
             let lacking = operation
                 .needed()
                 .find(|needed| !permissions.contains(*needed));
-            match lacking {
-                None => {
-                    let status = reply.status;
-                    assert!(
-                        ![401, 403].contains(&status) && status < 500,
-                        "{name}: {reply:?}"
-                    );
-                }
-                Some(lacking) => {
-                    let error = reply.expect_error(403, "FORBIDDEN");
-                    let details = json!({ "requiredPermission": lacking.as_str() });
-                    assert_eq!(error["details"], details, "{name}");
-                    refused += 1;
-                }
-            }
+            assert_lacks(&reply, lacking, &name);
+            refused += u32::from(lacking.is_some());
         }
     }
     assert!(refused > 80, "{refused} refusals");

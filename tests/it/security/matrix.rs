@@ -325,23 +325,28 @@ async fn exactly_the_documented_permission_allows_an_operation() {
                 let is_single = !held.starts_with("all but");
                 *held == without(*needed) || (is_single && *held != needed.as_str())
             };
-            match operation.needed().find(lacks) {
-                None => {
-                    let status = reply.status;
-                    assert!(
-                        ![401, 403].contains(&status) && status < 500,
-                        "{name}: {reply:?}"
-                    );
-                }
-                Some(lacking) => {
-                    let error = reply.expect_error(403, "FORBIDDEN");
-                    let details = json!({ "requiredPermission": lacking.as_str() });
-                    assert_eq!(error["details"], details, "{name}");
-                }
-            }
+            assert_lacks(&reply, operation.needed().find(lacks), &name);
         }
     }
     app.leave_work();
+}
+
+/// Asserts that the caller was refused for the lacking permission alone, or not at all.
+pub(crate) fn assert_lacks(reply: &Reply, lacking: Option<Permission>, name: &str) {
+    match lacking {
+        None => {
+            let status = reply.status;
+            assert!(
+                ![401, 403].contains(&status) && status < 500,
+                "{name}: {reply:?}"
+            );
+        }
+        Some(lacking) => {
+            let error = reply.expect_error(403, "FORBIDDEN");
+            let details = json!({ "requiredPermission": lacking.as_str() });
+            assert_eq!(error["details"], details, "{name}");
+        }
+    }
 }
 
 fn without(permission: Permission) -> &'static str {
