@@ -13,7 +13,6 @@ import { Route as AppRouteImport } from "./routes/_app";
 import { Route as InvitationRouteImport } from "./routes/invitation";
 import { Route as ResetRouteImport } from "./routes/reset";
 import { Route as SignInRouteImport } from "./routes/sign-in";
-import { Route as WelcomeRouteImport } from "./routes/welcome";
 import { Route as AppIndexRouteImport } from "./routes/_app.index";
 import { Route as AppAccountRouteImport } from "./routes/_app.account";
 import { Route as AppApiKeysRouteImport } from "./routes/_app.api-keys";
@@ -57,11 +56,6 @@ const ResetRoute = ResetRouteImport.update({
 const SignInRoute = SignInRouteImport.update({
   id: "/sign-in",
   path: "/sign-in",
-  getParentRoute: () => rootRouteImport,
-} as any);
-const WelcomeRoute = WelcomeRouteImport.update({
-  id: "/welcome",
-  path: "/welcome",
   getParentRoute: () => rootRouteImport,
 } as any);
 const AppIndexRoute = AppIndexRouteImport.update({
@@ -195,7 +189,6 @@ export interface FileRoutesByFullPath {
   "/invitation": typeof InvitationRoute;
   "/reset": typeof ResetRoute;
   "/sign-in": typeof SignInRoute;
-  "/welcome": typeof WelcomeRoute;
   "/account": typeof AppAccountRoute;
   "/api-keys": typeof AppApiKeysRoute;
   "/audit-log": typeof AppAuditLogRoute;
@@ -225,7 +218,6 @@ export interface FileRoutesByTo {
   "/invitation": typeof InvitationRoute;
   "/reset": typeof ResetRoute;
   "/sign-in": typeof SignInRoute;
-  "/welcome": typeof WelcomeRoute;
   "/account": typeof AppAccountRoute;
   "/api-keys": typeof AppApiKeysRoute;
   "/audit-log": typeof AppAuditLogRoute;
@@ -258,7 +250,6 @@ export interface FileRoutesById {
   "/invitation": typeof InvitationRoute;
   "/reset": typeof ResetRoute;
   "/sign-in": typeof SignInRoute;
-  "/welcome": typeof WelcomeRoute;
   "/_app/account": typeof AppAccountRoute;
   "/_app/api-keys": typeof AppApiKeysRoute;
   "/_app/audit-log": typeof AppAuditLogRoute;
@@ -292,7 +283,6 @@ export interface FileRouteTypes {
     | "/invitation"
     | "/reset"
     | "/sign-in"
-    | "/welcome"
     | "/account"
     | "/api-keys"
     | "/audit-log"
@@ -322,7 +312,6 @@ export interface FileRouteTypes {
     | "/invitation"
     | "/reset"
     | "/sign-in"
-    | "/welcome"
     | "/account"
     | "/api-keys"
     | "/audit-log"
@@ -354,7 +343,6 @@ export interface FileRouteTypes {
     | "/invitation"
     | "/reset"
     | "/sign-in"
-    | "/welcome"
     | "/_app/account"
     | "/_app/api-keys"
     | "/_app/audit-log"
@@ -387,7 +375,6 @@ export interface RootRouteChildren {
   InvitationRoute: typeof InvitationRoute;
   ResetRoute: typeof ResetRoute;
   SignInRoute: typeof SignInRoute;
-  WelcomeRoute: typeof WelcomeRoute;
 }
 
 declare module "@tanstack/react-router" {
@@ -418,13 +405,6 @@ declare module "@tanstack/react-router" {
       path: "/sign-in";
       fullPath: "/sign-in";
       preLoaderRoute: typeof SignInRouteImport;
-      parentRoute: typeof rootRouteImport;
-    };
-    "/welcome": {
-      id: "/welcome";
-      path: "/welcome";
-      fullPath: "/welcome";
-      preLoaderRoute: typeof WelcomeRouteImport;
       parentRoute: typeof rootRouteImport;
     };
     "/_app/": {
@@ -668,7 +648,6 @@ const rootRouteChildren: RootRouteChildren = {
   InvitationRoute: InvitationRoute,
   ResetRoute: ResetRoute,
   SignInRoute: SignInRoute,
-  WelcomeRoute: WelcomeRoute,
 };
 export const routeTree = rootRouteImport
   ._addFileChildren(rootRouteChildren)

@@ -1,31 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Page } from "@playwright/test";
 import type { SendMessageRequest } from "waypost";
 import { sendSamples, testSendSamples } from "../src/pages/send/samples";
+import { letSend, write } from "./editor";
 import { expect, look, test, unique } from "./fixtures";
 import { bodyOfCurl, callOfPython, callOfTypescript, directoryWith } from "./samples";
 
 test.slow();
 
-/** An account that sends, and a domain that it takes. */
-test.beforeAll(async () => {
-  const { Waypost } = await import("waypost");
-  const waypost = new Waypost();
-  await waypost.settings.update({ unverifiedDomains: "accept" });
-  const accounts = await waypost.providers.list();
-  if (accounts.data.some((account) => account.isActive)) return;
-  await waypost.providers.create({ providerType: "SENDGRID", displayName: "SendGrid", credentials: { apiKey: "SG.simulated.0123456789abcdefghij" } });
-});
-
-const editor = (page: Page, name: string) => page.getByRole("textbox", { name, exact: true });
-
-/** Writes a text into an editor, in place of what is there. */
-async function write(page: Page, name: string, text: string): Promise<void> {
-  await editor(page, name).click();
-  await page.keyboard.press("Control+a");
-  await page.keyboard.insertText(text);
-}
+test.beforeAll(letSend);
 
 test("a message is written, seen, sent as a test, and followed", async ({ page, waypost }) => {
   const subject = unique("Your order");

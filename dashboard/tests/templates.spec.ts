@@ -1,27 +1,14 @@
 import type { Page } from "@playwright/test";
 import type { Template } from "waypost";
+import { letSend, write } from "./editor";
 import { expect, look, test, unique } from "./fixtures";
 
 test.slow();
 
-test.beforeAll(async () => {
-  const { Waypost } = await import("waypost");
-  const waypost = new Waypost();
-  await waypost.settings.update({ unverifiedDomains: "accept" });
-  const accounts = await waypost.providers.list();
-  if (accounts.data.some((account) => account.isActive)) return;
-  await waypost.providers.create({ providerType: "SENDGRID", displayName: "SendGrid", credentials: { apiKey: "SG.simulated.0123456789abcdefghij" } });
-});
+test.beforeAll(letSend);
 
 const section = (content: string) => `<mj-section>\n  <mj-column>\n    <mj-text>${content}</mj-text>\n  </mj-column>\n</mj-section>`;
 const mjml = (content: string) => `<mjml>\n<mj-body>\n${section(content)}\n</mj-body>\n</mjml>`;
-
-/** Writes a source into an editor, in place of what is there. */
-async function write(page: Page, name: string, text: string): Promise<void> {
-  await page.getByRole("textbox", { name, exact: true }).click();
-  await page.keyboard.press("Control+a");
-  await page.keyboard.insertText(text);
-}
 
 const sees = (page: Page, text: string) => expect(page.locator("iframe")).toHaveAttribute("srcdoc", new RegExp(text));
 

@@ -1,6 +1,6 @@
 /** Lists of the API, page after page by its cursor, with their loading, error and empty states. */
 
-import { type QueryKey, useInfiniteQuery } from "@tanstack/react-query";
+import { type InfiniteData, infiniteQueryOptions, type QueryKey, useInfiniteQuery, type UseInfiniteQueryResult } from "@tanstack/react-query";
 import { type ReactNode, useEffect } from "react";
 import type { Page } from "waypost";
 import { Empty, LoadError, SkeletonRows } from "./page";
@@ -25,24 +25,35 @@ export interface Paged<Row> {
   loadingMore: boolean;
 }
 
+type PagesResult<Row> = UseInfiniteQueryResult<InfiniteData<{ rows: readonly Row[]; total: number | undefined }>>;
+
 interface PagedOptions {
   /** Asks again after so many milliseconds; false for never. */
   refetchInterval?: number | false;
   enabled?: boolean;
 }
 
-/** A list: `load` gets the cursor of the page, undefined for the first. */
-export function usePaged<Row>(key: QueryKey, load: (cursor?: string) => PromiseLike<Page<Row>>, options: PagedOptions = {}): Paged<Row> {
-  const query = useInfiniteQuery({
+type Load<Row> = (cursor: string | undefined, signal: AbortSignal) => PromiseLike<Page<Row>>;
+
+/** The query of a list: `load` gets the cursor of the page, undefined for the first. */
+export const pagesQuery = <Row,>(key: QueryKey, load: Load<Row>) =>
+  infiniteQueryOptions({
     queryKey: key,
-    queryFn: async ({ pageParam }) => {
-      const page = await load(pageParam);
+    queryFn: async ({ pageParam, signal }) => {
+      const page = await load(pageParam, signal);
       return { rows: page.data, total: page.pagination?.total, next: page.pagination?.nextCursor ?? undefined };
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next,
-    ...options,
   });
+
+/** A list as its table wants it. */
+export function usePaged<Row>(key: QueryKey, load: Load<Row>, options: PagedOptions = {}): Paged<Row> {
+  return pagedOf(useInfiniteQuery({ ...pagesQuery(key, load), ...options }));
+}
+
+/** The same of a list that a page asked for by its query. */
+export function pagedOf<Row>(query: PagesResult<Row>): Paged<Row> {
   return {
     rows: query.data?.pages.flatMap((page) => page.rows) ?? [],
     total: query.data?.pages[0]?.total,

@@ -98,6 +98,8 @@ function HtmlPart({ message, content, html }: { message: MessageDetail; content:
     enabled: content.attachments.some(isInlineImage),
     staleTime: Number.POSITIVE_INFINITY,
   });
+  // Else the frame would load the mail twice, once without its images.
+  if (inline.isLoading) return <SkeletonRows />;
   return <MailFrame html={html} title={`The mail “${content.subject}”`} {...(inline.data ? { inline: inline.data } : {})} />;
 }
 

@@ -1,22 +1,15 @@
 /** What the pages of messages load. */
 
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import type { HistoryEvent, MessageDetail, ProviderAccount, RecipientDetail } from "waypost";
 import { waypost } from "@/api";
+import { pagesQuery } from "@/ui/paged";
 import { type MessagesSearch, params } from "./search";
 
 const PAGE = 50;
 
 export const messagesQuery = (search: MessagesSearch) =>
-  infiniteQueryOptions({
-    queryKey: ["messages", "list", search],
-    queryFn: async ({ pageParam, signal }) => {
-      const page = await waypost.messages.list({ ...params(search), limit: PAGE, cursor: pageParam }, { signal });
-      return { rows: page.data, total: page.pagination?.total, next: page.pagination?.nextCursor ?? undefined };
-    },
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next,
-  });
+  pagesQuery(["messages", "list", search], (cursor, signal) => waypost.messages.list({ ...params(search), limit: PAGE, cursor }, { signal }));
 
 /** A message still changes while it waits, and for some minutes after it went. */
 function refreshEvery(message: MessageDetail | undefined): number | false {
@@ -34,15 +27,7 @@ export const messageQuery = (id: string) =>
   });
 
 export const recipientsQuery = (id: string) =>
-  infiniteQueryOptions({
-    queryKey: ["messages", "one", id, "recipients"],
-    queryFn: async ({ pageParam, signal }) => {
-      const page = await waypost.messages.recipients.list(id, { limit: 100, cursor: pageParam }, { signal });
-      return { rows: page.data, total: page.pagination?.total, next: page.pagination?.nextCursor ?? undefined };
-    },
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next,
-  });
+  pagesQuery(["messages", "one", id, "recipients"], (cursor, signal) => waypost.messages.recipients.list(id, { limit: 100, cursor }, { signal }));
 
 /** The content as rendered for one recipient. Each request is in the audit log, so it is not repeated by itself. */
 export const contentQuery = (id: string, position: number | undefined) =>

@@ -9,7 +9,7 @@ import { Badge, Status } from "@/ui/badge";
 import { buttonClass, IconButton } from "@/ui/button";
 import { NotAllowed } from "@/ui/not-allowed";
 import { Card, Empty, Notice, Page } from "@/ui/page";
-import { type Paged, PagedTable } from "@/ui/paged";
+import { pagedOf, PagedTable } from "@/ui/paged";
 import type { Column } from "@/ui/table";
 import { Time } from "@/ui/time";
 import { accountNames, messagesQuery } from "./data";
@@ -52,15 +52,7 @@ export function MessagesPage({ search, onSearch }: MessagesPageProps) {
 
 function MessageList({ search, onSearch }: MessagesPageProps) {
   const query = useInfiniteQuery(messagesQuery(search));
-  const list: Paged<MessageSummary> = {
-    rows: query.data?.pages.flatMap((page) => page.rows) ?? [],
-    total: query.data?.pages[0]?.total,
-    loading: query.isPending,
-    error: query.isError && !query.data ? query.error : undefined,
-    retry: () => void query.refetch(),
-    more: query.hasNextPage ? () => void query.fetchNextPage() : undefined,
-    loadingMore: query.isFetchingNextPage,
-  };
+  const list = pagedOf(query);
   const columns = useColumns(search);
   return (
     <Card flush>

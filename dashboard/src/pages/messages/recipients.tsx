@@ -3,7 +3,7 @@ import type { RecipientDetail } from "waypost";
 import { count, words } from "@/format";
 import { Badge, Status } from "@/ui/badge";
 import { Card, Empty } from "@/ui/page";
-import { type Paged, PagedTable } from "@/ui/paged";
+import { pagedOf, PagedTable } from "@/ui/paged";
 import type { Column } from "@/ui/table";
 import { recipientsQuery } from "./data";
 import { explainEvent } from "./explain";
@@ -12,15 +12,7 @@ import type { MessageView } from "./message";
 /** Each recipient, and how far the mail to them is. */
 export function Recipients({ view, onChoose }: { view: MessageView; onChoose(hash: string): void }) {
   const query = useInfiniteQuery(recipientsQuery(view.message.id));
-  const list: Paged<RecipientDetail> = {
-    rows: query.data?.pages.flatMap((page) => page.rows) ?? [],
-    total: query.data?.pages[0]?.total,
-    loading: query.isPending,
-    error: query.isError && !query.data ? query.error : undefined,
-    retry: () => void query.refetch(),
-    more: query.hasNextPage ? () => void query.fetchNextPage() : undefined,
-    loadingMore: query.isFetchingNextPage,
-  };
+  const list = pagedOf(query);
   return (
     <Card title="Recipients" description="Waypost shows no addresses: it names recipients by their place, and in the API by the hash of the address." flush>
       <PagedTable

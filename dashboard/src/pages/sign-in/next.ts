@@ -12,7 +12,7 @@ export function safeNext(next: string | undefined): URL {
   if (!next?.startsWith("/")) return overview;
   try {
     const url = new URL(next, window.location.origin);
-    return url.origin === overview.origin && !/^\/(sign-in|invitation|welcome|reset)\b/.test(url.pathname) ? url : overview;
+    return url.origin === overview.origin && !/^\/(sign-in|invitation|reset)\b/.test(url.pathname) ? url : overview;
   } catch {
     return overview;
   }

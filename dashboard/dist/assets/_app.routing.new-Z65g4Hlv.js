@@ -1,1 +1,0 @@
-import{t as e}from"./rule-page-SX9-RWQ6.js";var t=e;export{t as component};

@@ -1,1 +1,0 @@
-import{t as e}from"./invitation-CQPqtQOE.js";var t=e;export{t as component};
