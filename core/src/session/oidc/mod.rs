@@ -2,7 +2,7 @@
 //!
 //! The browser goes to the provider with a state, a nonce and a PKCE challenge; what it must come
 //! back with stands in a short-lived sealed cookie, so that a sign-in that somebody else began is
-//! refused. The ID token is verified by [`provider`].
+//! refused. The ID token is verified by the module `provider`.
 //!
 //! A user is known by issuer and subject. At the first sign-in the provider must say that the
 //! address is verified. Then:
