@@ -17,6 +17,7 @@ readonly READY_SECONDS_MAX=60
 readonly API_PORT=8080
 readonly WORKER_HEALTH_PORT=8081
 readonly SCHEDULER_HEALTH_PORT=8082
+readonly API_HEALTH_PORT=8083
 readonly SIMULATOR_PORT=8090
 readonly SMTP_PORT=2525
 readonly WAYPOST_EMAIL=owner@example.com
@@ -70,6 +71,8 @@ configure() {
     WORKER_HEALTH=127.0.0.1:$CHOSEN_PORT
     choose_program_port scheduler "$SCHEDULER_HEALTH_PORT"
     SCHEDULER_HEALTH=127.0.0.1:$CHOSEN_PORT
+    choose_second_port api api-health "$API_HEALTH_PORT"
+    API_HEALTH=127.0.0.1:$CHOSEN_PORT
 }
 
 configure_api_address() {
@@ -105,14 +108,7 @@ configure_simulator_address() {
 # configure_smtp_address : the simulator is also the server of every SMTP account, so that no mail leaves this machine. It
 # has no trusted certificate, so SMTP accounts need "tls": "none".
 configure_smtp_address() {
-    local kept
-    kept=$(cat "$STATE/ports/smtp" 2>/dev/null || true)
-    if [[ -n $kept ]] && is_running simulator; then
-        CHOSEN_PORT=$kept
-        RESERVED_PORTS+=("$kept")
-    else
-        choose_port smtp "$SMTP_PORT"
-    fi
+    choose_second_port simulator smtp "$SMTP_PORT"
     SIMULATOR_SMTP_LISTEN=127.0.0.1:$CHOSEN_PORT
     export WAYPOST_SMTP_SERVER=${WAYPOST_SMTP_SERVER:-$SIMULATOR_SMTP_LISTEN}
 }
@@ -126,6 +122,18 @@ choose_program_port() {
         RESERVED_PORTS+=("$kept")
     else
         choose_port "$1" "$2"
+    fi
+}
+
+# choose_second_port PROGRAM NAME DEFAULT : the same for another port of a program.
+choose_second_port() {
+    local kept
+    kept=$(cat "$STATE/ports/$2" 2>/dev/null || true)
+    if [[ -n $kept ]] && is_running "$1"; then
+        CHOSEN_PORT=$kept
+        RESERVED_PORTS+=("$kept")
+    else
+        choose_port "$2" "$3"
     fi
 }
 
@@ -152,7 +160,7 @@ say_if_moved() {
 start_programs() {
     start_program simulator "$SIMULATOR_LISTEN" "$BIN/waypost-simulator" --listen "$SIMULATOR_LISTEN" \
         --smtp-listen "$SIMULATOR_SMTP_LISTEN"
-    start_program api "$WAYPOST_LISTEN" "$BIN/waypost-api" serve
+    WAYPOST_HEALTH_LISTEN=$API_HEALTH start_program api "$WAYPOST_LISTEN" "$BIN/waypost-api" serve
     WAYPOST_HEALTH_LISTEN=$WORKER_HEALTH start_program worker "$WORKER_HEALTH" "$BIN/waypost-worker"
     WAYPOST_HEALTH_LISTEN=$SCHEDULER_HEALTH start_program scheduler "$SCHEDULER_HEALTH" "$BIN/waypost-scheduler"
     step "Waiting until all programs are ready" await_programs

@@ -30,6 +30,7 @@ use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
 use waypost_core::db;
 use waypost_core::fault::Fault;
+use waypost_core::health_server;
 use waypost_core::ids::Ids;
 use waypost_core::startup;
 
@@ -48,6 +49,14 @@ pub async fn serve(
 ) -> Result<(), Fault> {
     let mut context = Context::new(settings, &clock)?;
     context.readiness = context.readiness.until(shutdown.clone());
+    let readiness = context.readiness.clone();
+    health_server::serve(
+        settings.monitoring.health_listen,
+        readiness,
+        None,
+        shutdown.clone(),
+    )
+    .await?;
     startup::check(settings, &context.pool).await?;
     let context = Arc::new(context);
     // Requests in flight need these tasks, so the tasks end after the last request and not

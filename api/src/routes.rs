@@ -14,6 +14,7 @@ use waypost_core::ids::Ids;
 use crate::context::Context;
 use crate::dashboard::{self, Dashboard};
 use crate::error::Failure;
+use crate::middleware::measure::{self, Operations};
 use crate::middleware::methods::{self, Methods};
 use crate::middleware::unknown_fields::{self, KnownFields};
 use crate::middleware::{availability, rate_limits, request_id};
@@ -27,6 +28,7 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
     let document = openapi::document(&service);
     let methods = Arc::new(Methods::of(&document));
     let known = Arc::new(KnownFields::of(&document));
+    let operations = Arc::new(Operations::of(&document));
     let for_page = document.clone();
     let page = ServedFile::new(
         ServedAs {
@@ -70,6 +72,7 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
         .data(Arc::clone(context))
         .around(move |next, request| request_id::wrap(next, request, ids.clone()))
         .around(move |next, request| methods::wrap(next, request, Arc::clone(&methods)))
+        .around(move |next, request| measure::wrap(next, request, Arc::clone(&operations)))
 }
 
 /// Reports that the process runs. It does not depend on Postgres or Redis.

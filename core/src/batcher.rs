@@ -29,6 +29,7 @@ use tokio::sync::{Mutex, Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::fault::Fault;
+use crate::telemetry::instruments;
 
 /// The longest wait for `batch_min` items, besides yields and the cooldown.
 const LINGER_MAX: Duration = Duration::from_millis(10);
@@ -192,7 +193,7 @@ where
             .unzip();
         // A panic loses the results of this batch, and not the flush.
         let worked = AssertUnwindSafe(work(items)).catch_unwind().await;
-        stats.log(&flush);
+        stats.report(&flush);
         drop(flush);
         let Ok(results) = worked else {
             tracing::error!(batcher = flushes.name, "A flush panicked");
@@ -205,7 +206,7 @@ where
     }
 }
 
-/// The size of a batch, for the log.
+/// The size of a batch, for the log and the metrics.
 struct FlushStats {
     items: usize,
     weight: usize,
@@ -224,7 +225,8 @@ impl FlushStats {
         }
     }
 
-    fn log<T, R>(&self, flush: &Flush<'_, T, R>) {
+    fn report<T, R>(&self, flush: &Flush<'_, T, R>) {
+        instruments::batch(flush.flushes.name, self.items);
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         tracing::trace!(
             batcher = flush.flushes.name,

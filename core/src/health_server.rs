@@ -1,5 +1,6 @@
-//! The health endpoints of worker and scheduler. `GET /healthz` answers 200 while the process
-//! runs. `GET /readyz` answers 200 if the process can do its work, else 503 with the reasons.
+//! The health endpoints of all programs, on an address that is not public. `GET /healthz`
+//! answers 200 while the process runs. `GET /readyz` answers 200 if the process can do its
+//! work, else 503 with the reasons. `GET /metrics` answers the metrics for Prometheus.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -20,8 +21,10 @@ use tokio_util::sync::CancellationToken;
 use crate::crypto::seal::Sealer;
 use crate::db::{self, PgPool};
 use crate::fault::Fault;
+use crate::monitoring::Sampler;
 use crate::redis::{ErrorKind, Redis};
 use crate::reencrypt;
+use crate::telemetry::instruments;
 
 /// The pause after a connection could not be accepted.
 const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -32,21 +35,27 @@ const KEYS_TTL: Duration = Duration::from_secs(5);
 /// How long a client may take to send the headers of its request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Serves the health endpoints on `address` until `shutdown`.
+/// Serves the health endpoints until `shutdown`, if WAYPOST_HEALTH_LISTEN is set. A scheduler
+/// has a `sampler`: its metrics show the whole installation.
 ///
 /// # Errors
 /// A fault when the address cannot be bound.
 pub async fn serve(
-    address: SocketAddr,
-    pool: PgPool,
-    redis: Redis,
-    sealer: Sealer,
+    address: Option<SocketAddr>,
+    readiness: Readiness,
+    sampler: Option<Sampler>,
     shutdown: CancellationToken,
 ) -> Result<(), Fault> {
+    let Some(address) = address else {
+        return Ok(());
+    };
     let listener = TcpListener::bind(address)
         .await
         .map_err(|error| Fault::internal("listen on WAYPOST_HEALTH_LISTEN", error))?;
-    let readiness = Readiness::new(pool, redis, sealer).until(shutdown.clone());
+    let server = HealthServer {
+        readiness: readiness.until(shutdown.clone()),
+        sampler: sampler.map(Arc::new),
+    };
     tokio::spawn(async move {
         while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
             let Ok((stream, _)) = accepted else {
@@ -54,8 +63,8 @@ pub async fn serve(
                 tokio::time::sleep(ACCEPT_RETRY_AFTER).await;
                 continue;
             };
-            let readiness = readiness.clone();
-            let answer = service_fn(move |request| answer(request, readiness.clone()));
+            let server = server.clone();
+            let answer = service_fn(move |request| answer(request, server.clone()));
             tokio::spawn(
                 http1::Builder::new()
                     .timer(TokioTimer::new())
@@ -67,27 +76,66 @@ pub async fn serve(
     Ok(())
 }
 
+/// What the endpoints need. Cheap to clone.
+#[derive(Clone)]
+struct HealthServer {
+    readiness: Readiness,
+    sampler: Option<Arc<Sampler>>,
+}
+
 async fn answer(
     request: Request<Incoming>,
-    readiness: Readiness,
+    server: HealthServer,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
-    let (status, body) = match request.uri().path() {
-        "/healthz" if is_get => (StatusCode::OK, serde_json::json!({ "status": "ok" })),
-        "/readyz" if is_get => readiness.ask().await,
-        _ => (
+    let (status, content_type, body) = match request.uri().path() {
+        "/healthz" if is_get => json(StatusCode::OK, &serde_json::json!({ "status": "ok" })),
+        "/readyz" if is_get => {
+            let (status, body) = server.readiness.ask().await;
+            json(status, &body)
+        }
+        "/metrics" if is_get => (StatusCode::OK, METRICS_TYPE, server.metrics().await),
+        _ => json(
             StatusCode::NOT_FOUND,
-            serde_json::json!({ "status": "there is no such path" }),
+            &serde_json::json!({ "status": "there is no such path" }),
         ),
     };
-    let mut response = Response::new(Full::from(body.to_string()));
+    let mut response = Response::new(Full::from(body));
     *response.status_mut() = status;
-    let json = http::HeaderValue::from_static("application/json");
     response
         .headers_mut()
-        .insert(http::header::CONTENT_TYPE, json);
+        .insert(http::header::CONTENT_TYPE, content_type);
     Ok(response)
 }
+
+/// The type of Prometheus' text format:
+/// <https://prometheus.io/docs/instrumenting/exposition_formats/>.
+const METRICS_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4");
+const JSON_TYPE: HeaderValue = HeaderValue::from_static("application/json");
+
+fn json(status: StatusCode, body: &serde_json::Value) -> (StatusCode, HeaderValue, String) {
+    (status, JSON_TYPE, body.to_string())
+}
+
+impl HealthServer {
+    async fn metrics(&self) -> String {
+        let (_, body) = self.readiness.ask().await;
+        for (server, key) in READY_SERVERS {
+            instruments::ready(server, body[key] == OK);
+        }
+        if let Some(sampler) = &self.sampler {
+            sampler.sample().await;
+        }
+        instruments::render()
+    }
+}
+
+/// The servers of the metrics, and their keys in the answer of `/readyz`.
+const READY_SERVERS: [(&str, &str); 3] = [
+    ("postgres", "postgres"),
+    ("redis", "redis"),
+    ("encryption_keys", "encryptionKeys"),
+];
 
 /// The status and the body of an answer.
 type HealthAnswer = (StatusCode, serde_json::Value);

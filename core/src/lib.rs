@@ -33,6 +33,7 @@ pub mod limit;
 pub mod member;
 pub mod message;
 pub mod metrics;
+pub mod monitoring;
 pub mod network;
 pub mod organization;
 pub mod page;

@@ -15,14 +15,16 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
+use waypost_core::account_limiter::circuits::CircuitReader;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
 use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
 use waypost_core::delivery::job::send_queue;
 use waypost_core::fault::Fault;
-use waypost_core::health_server;
+use waypost_core::health_server::{self, Readiness};
 use waypost_core::ids::{Ids, WorkerId};
+use waypost_core::monitoring::Sampler;
 use waypost_core::organization::limiter::TenantLimiter;
 use waypost_core::provider::ProviderHosts;
 use waypost_core::provider::transport::{Transport, TransportSettings};
@@ -36,6 +38,7 @@ use waypost_core::routing::snapshot_cache::SnapshotCache;
 use waypost_core::startup;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::bloom_filter::BloomFilters;
+use waypost_core::telemetry::instruments;
 use waypost_core::tracking::link::OwnLinks;
 
 use leader::Leadership;
@@ -75,17 +78,10 @@ pub async fn run(
     tokio::spawn(Liveness::new().run(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
     startup::check(settings, &pool).await?;
-    if let Some(address) = settings.health_listen {
-        let sealer = settings.sealer.clone();
-        health_server::serve(
-            address,
-            pool.clone(),
-            redis.clone(),
-            sealer,
-            shutdown.clone(),
-        )
-        .await?;
-    }
+    let readiness = Readiness::new(pool.clone(), redis.clone(), settings.sealer.clone());
+    let sampler = sampler(settings, &pool, &redis, &clock);
+    let address = settings.monitoring.health_listen;
+    health_server::serve(address, readiness, Some(sampler), shutdown.clone()).await?;
     db::time::correct_first(&clock, &pool, &shutdown).await;
     let tick = settings.sending.scheduler_tick;
     let accounts = accounts(settings, &clock, &pool)?;
@@ -125,12 +121,24 @@ pub async fn run(
     info!("Started the scheduler");
     while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
         let is_leader = leadership.hold().await;
+        instruments::leader(is_leader);
         leader_sender.send_if_modified(|known| std::mem::replace(known, is_leader) != is_leader);
     }
     leader_sender.send_replace(false);
+    instruments::leader(false);
     leadership.release().await;
     info!("Stopped");
     Ok(())
+}
+
+/// Reads the figures of the installation for the metrics.
+fn sampler(settings: &Settings, pool: &PgPool, redis: &Redis, clock: &Clock) -> Sampler {
+    Sampler::new(
+        pool.clone(),
+        CircuitReader::start(redis.clone(), clock.clone()),
+        settings.sending.relay_grace,
+        settings.monitoring.names_accounts,
+    )
 }
 
 /// Starts the loop of each task. The loops begin one after the other: all at once they would

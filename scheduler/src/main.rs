@@ -7,6 +7,7 @@ use clap::Parser;
 use tokio_util::sync::CancellationToken;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
+use waypost_core::telemetry::traces;
 use waypost_core::{fault, process, telemetry};
 
 #[global_allocator]
@@ -34,10 +35,16 @@ async fn run() -> ExitCode {
     };
     telemetry::init(&settings.log.filter, settings.log.format);
     telemetry::log_panics();
+    telemetry::instruments::start("scheduler");
+    if let Err(fault) = traces::start(settings.monitoring.traces.as_ref(), "scheduler") {
+        return failed(&fault);
+    }
     settings.warn_of_unknown();
     let shutdown = CancellationToken::new();
     tokio::spawn(telemetry::cancel_on_signal(shutdown.clone()));
-    match waypost_scheduler::run(&settings, Clock::system(), shutdown).await {
+    let ended = waypost_scheduler::run(&settings, Clock::system(), shutdown).await;
+    traces::stop();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }

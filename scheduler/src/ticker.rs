@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 use waypost_core::fault::Fault;
+use waypost_core::telemetry::instruments;
 
 use crate::task_log::TaskLog;
 use crate::tasks::{Task, Tasks};
@@ -45,8 +46,11 @@ impl Ticker {
             sleep_until(next).await;
             next = next_tick(first, self.every, Instant::now());
             self.task_log.begin(self.task, self.every);
+            let began = Instant::now();
             let result = self.run_once().await;
+            let took = began.elapsed();
             self.task_log.end(self.task, &result);
+            instruments::task_run(self.task.name(), result.is_ok(), took);
             let task = self.task.name();
             match (&result, is_failing) {
                 (Err(fault), false) => {

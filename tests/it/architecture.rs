@@ -18,7 +18,7 @@ struct Home {
     places: &'static [&'static str],
 }
 
-const HOMES: [Home; 11] = [
+const HOMES: [Home; 12] = [
     Home {
         library: "poem",
         names: &["poem::", "poem_openapi::"],
@@ -79,6 +79,17 @@ const HOMES: [Home; 11] = [
         places: &["core/src/session/oidc/provider.rs"],
     },
     Home {
+        library: "metrics and opentelemetry",
+        names: &[
+            "metrics_exporter_prometheus::",
+            "metrics_process::",
+            "opentelemetry::",
+            "opentelemetry_otlp::",
+            "opentelemetry_sdk::",
+        ],
+        places: &["core/src/telemetry/"],
+    },
+    Home {
         library: "governor",
         names: &["governor::"],
         places: &[
@@ -100,7 +111,7 @@ const HOMES: [Home; 11] = [
 
 /// The modules of `core`, from the bottom up. A module may use those of the layers below
 /// it, and those to its left in its own layer; so there is no import circle.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     (
         "ground: knows nothing of mail",
         &[
@@ -136,7 +147,6 @@ const LAYERS: [(&str, &[&str]); 9] = [
             "partition",
             "task_log",
             "reencrypt",
-            "health_server",
         ],
     ),
     ("providers and their protocols: no SQL", &["provider"]),
@@ -174,6 +184,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
         "what others report of messages",
         &["provider_event", "tracking_event"],
     ),
+    ("what operators watch", &["monitoring", "health_server"]),
 ];
 
 /// The crates that run in production.

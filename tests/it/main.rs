@@ -57,6 +57,8 @@ mod messages;
 #[cfg(test)]
 mod metrics;
 #[cfg(test)]
+mod monitoring;
+#[cfg(test)]
 mod operator;
 #[cfg(test)]
 mod outage;

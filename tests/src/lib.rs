@@ -37,7 +37,7 @@ pub use lossy_proxy::LossyProxy;
 pub use outbox::{Attempt, OutboxRow};
 pub use people::PASSWORD;
 pub use postgres_server::PostgresServer;
-pub use process::{Finished, Process, Program};
+pub use process::{Finished, Process, Program, free_port};
 pub use receiver::{Answer, ReceivedWebhook, Receiver};
 pub use redis_server::{RedisServer, Refusal};
 pub use requests::{

@@ -243,7 +243,11 @@ impl Drop for Process {
 }
 
 /// A port that is probably free.
-pub(crate) fn free_port() -> u16 {
+///
+/// # Panics
+/// If the loopback interface has none.
+#[must_use]
+pub fn free_port() -> u16 {
     let listener =
         std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback interface has free ports");
     listener

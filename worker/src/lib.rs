@@ -31,7 +31,7 @@ use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
 use waypost_core::delivery::job::send_queue;
 use waypost_core::fault::Fault;
-use waypost_core::health_server;
+use waypost_core::health_server::{self, Readiness};
 use waypost_core::ids::Ids;
 use waypost_core::organization::limiter::TenantLimiter;
 use waypost_core::provider::ProviderHosts;
@@ -42,6 +42,7 @@ use waypost_core::routing::snapshot_cache::SnapshotCache;
 use waypost_core::startup;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::bloom_filter::BloomFilters;
+use waypost_core::telemetry::instruments;
 use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::Links;
 
@@ -78,10 +79,15 @@ pub async fn run(
     tokio::spawn(Liveness::new().run(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
     startup::check(settings, &pool).await?;
-    if let Some(address) = settings.health_listen {
-        let (pool, redis, sealer) = (pool.clone(), redis.clone(), settings.sealer.clone());
-        health_server::serve(address, pool, redis, sealer, shutdown.clone()).await?;
-    }
+    let readiness = Readiness::new(pool.clone(), redis.clone(), settings.sealer.clone());
+    health_server::serve(
+        settings.monitoring.health_listen,
+        readiness,
+        None,
+        shutdown.clone(),
+    )
+    .await?;
+    instruments::jobs_max(settings.sending.concurrency);
     let Some(worker_lease) =
         WorkerLease::start(pool.clone(), ids.clone(), &settings.sending, &shutdown).await
     else {

@@ -2,6 +2,7 @@
 
 pub(crate) mod auth;
 pub(crate) mod availability;
+pub(crate) mod measure;
 pub(crate) mod methods;
 pub(crate) mod path;
 pub(crate) mod permission;

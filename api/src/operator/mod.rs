@@ -27,7 +27,7 @@ use waypost_core::provider_account;
 use waypost_core::redis::Redis;
 use waypost_core::reencrypt::{self, SecretColumn};
 use waypost_core::secret::{ExposeSecret, Secret};
-use waypost_core::telemetry;
+use waypost_core::telemetry::{self, traces};
 use waypost_core::text::Name;
 
 /// The time limit of the health check.
@@ -180,6 +180,8 @@ async fn serve() -> Result<(), CommandError> {
     let settings = Settings::from_env()?;
     telemetry::init(&settings.log.filter, settings.log.format);
     telemetry::log_panics();
+    telemetry::instruments::start("api");
+    traces::start(settings.monitoring.traces.as_ref(), "api")?;
     settings.warn_of_unknown();
     let listen = settings.api.listen;
     let listener = TcpListener::bind(listen)
@@ -187,8 +189,9 @@ async fn serve() -> Result<(), CommandError> {
         .map_err(|error| format!("cannot listen on {listen} (WAYPOST_LISTEN): {error}"))?;
     let shutdown = CancellationToken::new();
     tokio::spawn(telemetry::cancel_on_signal(shutdown.clone()));
-    crate::serve(&settings, Clock::system(), listener, shutdown).await?;
-    Ok(())
+    let served = crate::serve(&settings, Clock::system(), listener, shutdown).await;
+    traces::stop();
+    Ok(served?)
 }
 
 async fn connect(wanted: SchemaRequirement) -> Result<PgPool, CommandError> {

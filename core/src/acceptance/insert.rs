@@ -27,6 +27,7 @@ use crate::ids::{
 };
 use crate::message::{CHUNK_RECIPIENTS, RecipientKind, SimulatedOutcome};
 use crate::suppression;
+use crate::telemetry::traces::TraceContext;
 use crate::template::render::VersionRef;
 use crate::tracking::Tracking;
 
@@ -54,6 +55,8 @@ pub(super) struct NewMessage {
     pub(super) is_shared: bool,
     pub(super) is_account_pinned: bool,
     pub(super) test_outcome: Option<SimulatedOutcome>,
+    /// Where its request stands in its trace.
+    pub(super) trace: Option<TraceContext>,
     pub(super) queued_event: EventId,
     pub(super) created_at: Timestamp,
     pub(super) recipients: Vec<NewRecipient>,
@@ -219,6 +222,7 @@ struct MessageRow<'a> {
     is_shared: Option<bool>,
     is_account_pinned: Option<bool>,
     test_outcome: Option<SimulatedOutcome>,
+    traceparent: Option<String>,
 }
 
 impl<'a> MessageRow<'a> {
@@ -256,6 +260,7 @@ impl<'a> MessageRow<'a> {
             is_shared: message.is_shared.then_some(true),
             is_account_pinned: message.is_account_pinned.then_some(true),
             test_outcome: message.test_outcome,
+            traceparent: message.trace.map(|trace| trace.to_string()),
         }
     }
 }

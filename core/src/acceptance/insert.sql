@@ -55,11 +55,12 @@ WITH listed AS (
                           status, tags, metadata, recipient_count, created_at, unsubscribe_group_id,
                           template_id, template_version_id, routing_rule_id, track_opens,
                           track_clicks, scheduled_at, expires_at, is_shared, is_account_pinned, is_test,
-                          test_outcome)
+                          test_outcome, traceparent)
     SELECT id, organization_id, provider_account_id, from_address, to_hash, subject,
            'QUEUED', tags, metadata, recipient_count, created_at, unsubscribe_group_id,
            template_id, template_version_id, routing_rule_id, track_opens, track_clicks,
-           scheduled_at, expires_at, is_shared, is_account_pinned, test_outcome IS NOT NULL, test_outcome
+           scheduled_at, expires_at, is_shared, is_account_pinned, test_outcome IS NOT NULL, test_outcome,
+           traceparent
     FROM new
 ), body AS (
     INSERT INTO message_bodies (message_id, organization_id, from_mailbox, reply_to, html, text, headers,

@@ -27,7 +27,7 @@ use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::Semaphore;
@@ -48,6 +48,7 @@ use crate::routing::snapshot_cache::SnapshotCache;
 use crate::routing::{self, Route, RoutingRequest, RoutingSnapshot, pinned};
 use crate::secret::Secret;
 use crate::suppression::check::Checker;
+use crate::telemetry::{instruments, traces};
 use crate::template::Templates;
 use crate::text::Tag;
 use crate::unsubscribe::group_cache::GroupCache;
@@ -196,6 +197,7 @@ impl Acceptor {
         organization_id: OrganizationId,
         mut drafts: Vec<Draft>,
     ) -> Result<Vec<Result<Answered, AcceptRefusal>>, Fault> {
+        let began = Instant::now();
         let claims: Vec<Option<KeyClaim>> = drafts.iter().map(|draft| draft.claim).collect();
         let groups = drafts.iter().filter_map(|draft| draft.unsubscribe_group_id);
         let groups = self.groups.missing(organization_id, groups.collect());
@@ -218,6 +220,11 @@ impl Acceptor {
         self.await_pending(pending, &mut results).await;
         self.answer_refused_repeats(&context.claims, &mut results)
             .await;
+        let accepted = results.iter().flatten();
+        let accepted = accepted
+            .filter(|answered| answered.is_new_message())
+            .count();
+        instruments::accepted(accepted, began.elapsed());
         Ok(results)
     }
 
@@ -377,6 +384,7 @@ impl Acceptor {
             is_shared: draft.delivery == DeliveryMode::Shared,
             is_account_pinned: draft.provider_account_id.is_some(),
             test_outcome: draft.test_outcome,
+            trace: traces::current(),
             queued_event,
             created_at,
             recipients: recipients.collect(),

@@ -39,6 +39,16 @@ pub struct Answered {
     pub is_repeat: bool,
 }
 
+impl Answered {
+    /// Whether this request made a message.
+    pub(super) fn is_new_message(&self) -> bool {
+        match self.acceptance {
+            Acceptance::Queued(_) => !self.is_repeat,
+            Acceptance::Suppressed { .. } => false,
+        }
+    }
+}
+
 /// Why a message was not accepted.
 #[derive(Debug, Clone)]
 pub enum AcceptRefusal {

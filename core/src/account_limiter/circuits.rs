@@ -25,7 +25,7 @@ pub enum Circuit {
 }
 
 /// Why a circuit is not closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpenCause {
     /// Too many calls failed.
     CallsFailed,

@@ -4,6 +4,7 @@
 
 mod attachments;
 mod links;
+mod monitoring;
 mod people;
 mod reader;
 mod retention;
@@ -31,6 +32,7 @@ use crate::telemetry::{self, LogFormat};
 pub use crate::provider::smtp::settings::SmtpSettings;
 pub use attachments::AttachmentSettings;
 pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
+pub use monitoring::MonitoringSettings;
 pub use people::{OidcSettings, PeopleSettings};
 use reader::Reader;
 pub use reader::SettingDoc;
@@ -58,9 +60,8 @@ pub struct Settings {
     pub log: LogSettings,
     pub api: ApiSettings,
     pub attachments: AttachmentSettings,
-    /// Address of the health endpoints of a worker or scheduler.
-    pub health_listen: Option<SocketAddr>,
     pub links: LinkSettings,
+    pub monitoring: MonitoringSettings,
     pub sending: SendingSettings,
     pub webhooks: WebhookSettings,
     pub smtp: SmtpSettings,
@@ -232,7 +233,7 @@ impl Settings {
         let api = read_api(reader);
         let attachments = attachments::read(reader);
         let links = links::read(reader, environment, api.as_ref());
-        let health_listen = read_health_listen(reader);
+        let monitoring = monitoring::read(reader);
         let sending = read_sending(reader);
         let webhooks = webhooks::read(reader, environment);
         let smtp = smtp::read(reader, environment, links.as_ref());
@@ -250,8 +251,8 @@ impl Settings {
             log: log?,
             api: api?,
             attachments: attachments?,
-            health_listen,
             links: links?,
+            monitoring,
             sending: sending?,
             webhooks: webhooks?,
             smtp,
@@ -454,14 +455,6 @@ fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
         );
     }
     Some(settings)
-}
-
-fn read_health_listen(reader: &mut Reader<'_>) -> Option<SocketAddr> {
-    reader.optional(
-        "WAYPOST_HEALTH_LISTEN",
-        "Address and port on which a worker or scheduler serves `/healthz` and `/readyz`. Unset: it serves neither.",
-        |text| text.parse().ok(),
-    )
 }
 
 fn read_base_urls(reader: &mut Reader<'_>) -> HashMap<ProviderType, Url> {

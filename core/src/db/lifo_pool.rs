@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use super::liveness::Liveness;
 use super::{OrFault, begin};
 use crate::fault::Fault;
+use crate::telemetry::instruments;
 
 /// How long a connection is kept.
 const KEPT_MAX: Duration = Duration::from_secs(60);
@@ -95,7 +96,10 @@ impl LifoPool {
             Ok(kept) => return Ok(self.connection(kept.connection, kept.from_pool_at)),
             Err(waiting) => waiting,
         };
-        let connection = self.pool.acquire().await.or_fault(doing)?;
+        let asked = Instant::now();
+        let connection = self.pool.acquire().await;
+        instruments::database_wait(asked.elapsed());
+        let connection = connection.or_fault(doing)?;
         Ok(self.connection(connection, Instant::now()))
     }
 

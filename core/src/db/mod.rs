@@ -12,7 +12,7 @@ pub mod time;
 
 use std::error::Error as StdError;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use secrecy::ExposeSecret;
 use sqlx::Connection as _;
@@ -23,6 +23,7 @@ use url::Url;
 
 use crate::fault::{Fault, FaultKind};
 use crate::secret::Secret;
+use crate::telemetry::instruments;
 use liveness::Liveness;
 
 /// How long a request waits for a connection from a pool before it is answered 503.
@@ -241,8 +242,11 @@ pub fn bounded<T>(
 /// is cancelled, the complete transaction is dropped and rolled back.
 pub async fn begin(pool: &PgPool, doing: &'static str) -> Result<PgTransaction<'static>, Fault> {
     let pool = pool.clone();
+    let asked = Instant::now();
     let begun = tokio::spawn(async move { pool.begin().await });
-    match begun.await {
+    let begun = begun.await;
+    instruments::database_wait(asked.elapsed());
+    match begun {
         Ok(begun) => begun.or_fault(doing),
         Err(ended) => Err(Fault::unavailable(doing, ended)),
     }
@@ -271,9 +275,12 @@ pub trait OrFault<T> {
 
 impl<T> OrFault<T> for Result<T, sqlx::Error> {
     fn or_fault(self, doing: &'static str) -> Result<T, Fault> {
-        self.map_err(|error| match kind_of(&error) {
-            FaultKind::Unavailable => Fault::unavailable(doing, error),
-            FaultKind::Internal => Fault::internal(doing, error),
+        self.map_err(|error| {
+            count_error(&error);
+            match kind_of(&error) {
+                FaultKind::Unavailable => Fault::unavailable(doing, error),
+                FaultKind::Internal => Fault::internal(doing, error),
+            }
         })
     }
 }
@@ -363,6 +370,19 @@ fn fault_of(doing: &'static str, error: impl StdError + Send + Sync + 'static) -
 /// Whether an error is temporary: the server is away, starting or stopping, has too many
 /// connections, a deadlock, a cancelled statement. The codes are those of appendix A of the
 /// Postgres manual.
+/// Counts an error by its class: the first two characters of SQLSTATE, `pool` or `connection`.
+fn count_error(error: &sqlx::Error) {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match (&code, error) {
+        (Some(code), _) => instruments::database_error(code.get(..2).unwrap_or_default()),
+        (None, sqlx::Error::PoolTimedOut) => instruments::database_error("pool"),
+        (None, error) if kind_of(error) == FaultKind::Unavailable => {
+            instruments::database_error("connection");
+        }
+        (None, _) => {}
+    }
+}
+
 fn kind_of(error: &sqlx::Error) -> FaultKind {
     if let Some(database) = error.as_database_error() {
         let code = database.code().unwrap_or_default();

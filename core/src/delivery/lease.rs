@@ -25,6 +25,7 @@ use crate::ids::{
 use crate::message::compose::MessageContent;
 use crate::message::{CHUNK_RECIPIENTS, RecipientKind, SimulatedOutcome};
 use crate::routing::AcceptedRoute;
+use crate::telemetry::traces::TraceContext;
 use crate::tracking::Tracking;
 
 /// Registers a worker; its leases count from now on.
@@ -183,6 +184,8 @@ pub struct LeasedMessage {
     pub test_outcome: Option<SimulatedOutcome>,
     /// Whether a recipient may have content of its own (`recipient_contents`).
     pub has_recipient_contents: bool,
+    /// Where its request stands in its trace.
+    pub trace: Option<TraceContext>,
 }
 
 impl LeasedMessage {
@@ -329,6 +332,7 @@ struct LeaseRow {
     is_account_pinned: Option<bool>,
     test_outcome: Option<SimulatedOutcome>,
     has_recipient_contents: Option<bool>,
+    traceparent: Option<String>,
 }
 
 impl LeaseRow {
@@ -395,6 +399,7 @@ impl LeaseRow {
             is_account_pinned: self.is_account_pinned.unwrap_or_default(),
             test_outcome: self.test_outcome,
             has_recipient_contents: self.has_recipient_contents.unwrap_or_default(),
+            trace: self.traceparent.and_then(|text| text.parse().ok()),
         })
     }
 }

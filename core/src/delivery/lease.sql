@@ -54,7 +54,7 @@ WITH live_worker AS (
         SELECT m.subject, m.tags, m.created_at, m.retried_at, m.routing_rule_id,
                coalesce(m.resolved_account_id, m.provider_account_id) AS account_id,
                m.unsubscribe_group_id, m.track_opens, m.track_clicks, m.recipient_count,
-               m.scheduled_at, m.expires_at, m.is_shared, m.is_account_pinned, m.test_outcome,
+               m.scheduled_at, m.expires_at, m.is_shared, m.is_account_pinned, m.test_outcome, m.traceparent,
                b.from_mailbox, b.reply_to, b.headers, b.attachments, s.large,
                EXISTS (SELECT FROM recipient_contents c WHERE c.message_id = d.message_id
                                                           AND c.message_id BETWEEN $10 AND $11)
@@ -91,7 +91,7 @@ SELECT l.message_id AS "message_id!", l.chunk AS "chunk!", l.organization_id AS 
        r.attachments AS "attachments?: Json<Vec<AttachmentRef>>", r.scheduled_at AS "scheduled_at?",
        r.expires_at AS "expires_at?", r.is_shared AS "is_shared?",
        r.is_account_pinned AS "is_account_pinned?", r.test_outcome AS "test_outcome?: SimulatedOutcome",
-       r.has_recipient_contents AS "has_recipient_contents?"
+       r.has_recipient_contents AS "has_recipient_contents?", r.traceparent AS "traceparent?"
 FROM leased l
 -- Each row of `with_message` has one in `leased`, so this returns the rows of a LEFT JOIN. Postgres knows
 -- the size of neither and might run a LEFT JOIN as a nested loop; it never does so with a FULL JOIN.

@@ -45,16 +45,6 @@ pub struct AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    fn label(&self) -> &'static str {
-        match self.outcome {
-            SendOutcome::Accepted { .. } => "ACCEPTED",
-            SendOutcome::Rejected { .. } | SendOutcome::AccountUnusable { .. } => "REJECTED",
-            SendOutcome::Throttled { .. } => "THROTTLED",
-            SendOutcome::Deferred { .. } | SendOutcome::Unavailable { .. } => "UNAVAILABLE",
-            SendOutcome::Unknown { .. } => "UNKNOWN",
-        }
-    }
-
     fn reason(&self) -> Option<&str> {
         match &self.outcome {
             SendOutcome::Accepted { .. } => None,
@@ -312,7 +302,7 @@ async fn close_attempts(
         &outcomes.iter().map(|o| o.finished_at).collect::<Vec<_>>(),
         &outcomes
             .iter()
-            .map(AttemptOutcome::label)
+            .map(|outcome| outcome.outcome.as_str())
             .collect::<Vec<_>>() as &[&str],
         &status_codes as &[Option<i32>],
         &outcomes

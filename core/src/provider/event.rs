@@ -73,6 +73,24 @@ pub enum ProviderEventKind {
     Unsubscribed,
 }
 
+impl ProviderEventKind {
+    /// The name in the metrics, as that of the event that follows.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "SENT",
+            Self::Delivered => "DELIVERED",
+            Self::Deferred => "DEFERRED",
+            Self::Bounced(_) => "BOUNCED",
+            Self::Dropped => "DROPPED",
+            Self::Opened { .. } => "OPENED",
+            Self::Clicked { .. } => "CLICKED",
+            Self::Complained => "COMPLAINED",
+            Self::Unsubscribed => "UNSUBSCRIBED",
+        }
+    }
+}
+
 /// The kinds of bounce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BounceType {

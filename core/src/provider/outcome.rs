@@ -108,6 +108,19 @@ impl Blame {
 }
 
 impl SendOutcome {
+    /// The name of the outcome in the API. Seven kinds have five names: what differs between
+    /// the others matters to the next step only.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Accepted { .. } => "ACCEPTED",
+            Self::Rejected { .. } | Self::AccountUnusable { .. } => "REJECTED",
+            Self::Throttled { .. } => "THROTTLED",
+            Self::Deferred { .. } | Self::Unavailable { .. } => "UNAVAILABLE",
+            Self::Unknown { .. } => "UNKNOWN",
+        }
+    }
+
     pub(super) fn rejected(blame: Blame, reply: &ProviderReply, text: &str) -> Self {
         Self::Rejected {
             reason: reason(reply.status, text),

@@ -24,6 +24,7 @@ use crate::provider::event_secrets::EventSecrets;
 use crate::provider::inbound::{self, Inbound, InboundRefusal, Received, SnsFetcher};
 use crate::provider_account::ProviderAccount;
 use crate::provider_account::store;
+use crate::telemetry::instruments;
 
 /// How long a process may use a cached account.
 const ACCOUNT_TTL: Duration = Duration::from_secs(1);
@@ -125,6 +126,7 @@ impl EventReceiver {
         let account_id = cached.account.id;
         let Some((secrets, sealed)) = &cached.secrets else {
             info!(account.id = %account_id, "Refused events of account {account_id}: its event secrets are not set");
+            instruments::post_refused(cached.account.provider_type.as_str());
             return Err(ReceiveRefusal::Unverified);
         };
         let inbound = Inbound {
@@ -137,6 +139,7 @@ impl EventReceiver {
             Ok(received) => received,
             Err(InboundRefusal::Unverified { why }) => {
                 info!(account.id = %account_id, why, "Refused events of account {account_id}");
+                instruments::post_refused(kind.as_str());
                 return Err(ReceiveRefusal::Unverified);
             }
             // The provider would repeat the same unreadable request for hours.
@@ -168,6 +171,7 @@ impl EventReceiver {
             Ok(counts) => Ok(counts),
             Err(RecordRefusal::Replayed) => {
                 warn!(account.id = %account_id, "Refused events of account {account_id}: the signature was already used for other events");
+                instruments::post_refused(kind.as_str());
                 Err(ReceiveRefusal::Unverified)
             }
             Err(RecordRefusal::Fault(fault)) => Err(fault.into()),

@@ -27,6 +27,7 @@ use waypost_core::provider::{AccountAccess, adapter};
 
 use super::job::{RecipientAttempt, SendHandler};
 use crate::send::account_pause;
+use crate::send::observe::ObservedCall;
 use crate::send::select_account::{AccountSelection, RateWait, SelectedAccount, Unavailable};
 use crate::send::sending_accounts::{self, SendingAccount};
 use crate::store::{LeasedChunk, OutcomeRecord};
@@ -390,9 +391,11 @@ impl SendHandler {
         drop(mails);
         let adapter = adapter(batch.account.provider_type);
         let transport = &sending.accounts.transport;
+        let observed = ObservedCall::begin(&batch.account);
         let (reply, status_code) = transport
             .send_batch(adapter, batch.batching, call, count, now)
             .await;
+        observed.end(status_code, reply.outcomes.iter().flatten());
         permit.end(&reply.account_outcome);
         account_pause::learn(&sending.accounts, &batch.account, &reply.account_outcome);
         let message_id = batch.chunk.message.content.id;

@@ -27,6 +27,8 @@ use waypost_core::provider::mail::OutgoingMail;
 use waypost_core::provider::outcome::SendOutcome;
 use waypost_core::provider::{AccountAccess, adapter};
 use waypost_core::provider_account::Accounts;
+use waypost_core::telemetry::instruments;
+use waypost_core::telemetry::traces::{self, TraceSpanKind};
 use waypost_core::tracking::TrackedRecipient;
 use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::{LinkContext, Links, ensure_placeholder};
@@ -37,6 +39,7 @@ use super::contents::{FileMemory, put_own_content};
 use super::simulate;
 use crate::send::account_pause;
 use crate::send::account_prediction::AccountPrediction;
+use crate::send::observe::ObservedCall;
 use crate::send::quarantine::{Admission, Quarantine};
 use crate::send::refusals::Refusals;
 use crate::send::select_account::{
@@ -154,6 +157,7 @@ impl SendHandler {
     /// could not be leased, or if its handler panicked. Otherwise Postgres knows when the
     /// chunk is due again.
     pub(crate) async fn run_in_slot(&self, job: SendJob) -> Result<JobEnd, JobError> {
+        let _running = instruments::running_job();
         let request = self.prediction.request(job).await;
         let chunk = match self.sending.store.lease(request).await {
             Ok(Some(chunk)) => chunk,
@@ -179,8 +183,13 @@ impl SendHandler {
 
     async fn send_catching_panics(&self, chunk: LeasedChunk) -> JobEnd {
         let (worker, job, prewritten) = (chunk.worker, chunk.job, chunk.prewritten.clone());
-        let sent = AssertUnwindSafe(self.send_chunk(chunk)).catch_unwind();
-        match sent.await {
+        let kind = TraceSpanKind::Consumer;
+        let mut span = traces::message_span("send message", kind, chunk.message.trace);
+        if span.context().is_some() {
+            span.set("waypost.message.id", job.message_id.to_string());
+        }
+        let sent = traces::in_span(span.context(), self.send_chunk(chunk));
+        match AssertUnwindSafe(sent).catch_unwind().await {
             Ok(()) => JobEnd::Done,
             Err(panic) => {
                 let unused = prewritten.and_then(|prewritten| prewritten.unused());
@@ -510,7 +519,9 @@ impl SendHandler {
         };
         let adapter = adapter(account.provider_type);
         let transport = &sending.accounts.transport;
+        let observed = ObservedCall::begin(account);
         let (outcome, status_code) = transport.send(adapter, &access, mail).await;
+        observed.end(status_code, [&outcome]);
         if let Some(permit) = selected.permit {
             permit.end(&outcome);
         }

@@ -5,6 +5,7 @@ mod account_prediction;
 mod batch;
 mod contents;
 pub(crate) mod job;
+mod observe;
 mod quarantine;
 mod record;
 mod refusals;

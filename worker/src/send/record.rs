@@ -11,6 +11,7 @@ use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::provider::outcome::{Blame, SendOutcome};
 use waypost_core::routing::rule::OnUnknown;
 use waypost_core::suppression;
+use waypost_core::telemetry::instruments;
 use waypost_core::warn_seldom;
 
 use super::job::{RecipientAttempt, SendHandler};
@@ -47,6 +48,13 @@ impl SendHandler {
         moment: RetryMoment,
     ) -> OutcomeRecord {
         let next_state = retry::decide(&outcome, ctx, &self.sending.settings, moment);
+        let message = &attempt.chunk.message;
+        if let SendOutcome::Accepted { .. } = outcome
+            && message.test_outcome.is_none()
+        {
+            let delay = moment.now - message.tried_since();
+            instruments::send_delay(delay.to_std().unwrap_or_default());
+        }
         attempt.with_outcome(AttemptOutcome {
             attempted: true,
             status_code,

@@ -18,6 +18,7 @@ use waypost_core::provider::{AccountAccess, adapter};
 use super::batch::ChunkProgress;
 use super::job::{RecipientAttempt, SendHandler};
 use crate::send::account_pause;
+use crate::send::observe::ObservedCall;
 use crate::send::select_account::{AccountSelection, SelectedAccount};
 use crate::store::{LeasedChunk, OutcomeRecord};
 
@@ -167,7 +168,9 @@ impl SendHandler {
         };
         let adapter = adapter(account.provider_type);
         let transport = &sending.accounts.transport;
+        let observed = ObservedCall::begin(account);
         let reply = transport.send_shared(adapter, &access, &mail).await;
+        observed.end(reply.status_code, [&reply.outcome]);
         let outcome = about_all(reply.outcome, attempts.len());
         if let Some(permit) = selected.permit {
             permit.end(&outcome);

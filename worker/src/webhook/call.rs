@@ -7,6 +7,8 @@ use tracing::error;
 use waypost_core::clock::Timestamp;
 use waypost_core::fault::Fault;
 use waypost_core::ids::WorkerId;
+use waypost_core::telemetry::instruments;
+use waypost_core::telemetry::traces::{self, TraceSpanKind};
 use waypost_core::webhook::client::{WebhookFailure, WebhookReply};
 use waypost_core::webhook::engine::{DueDelivery, EndpointCall, LeasedEndpoint};
 use waypost_core::webhook::schedule::CallOutcome;
@@ -139,11 +141,25 @@ async fn post(
         at,
         secret_index: u32::try_from(completed.secret_index).unwrap_or_default(),
     };
-    let headers = signature::headers(&completed.target.secrets, signing, &body);
-    engine
+    let mut headers = signature::headers(&completed.target.secrets, signing, &body);
+    let (kind, trace) = (TraceSpanKind::Client, completed.delivery.trace());
+    let mut span = traces::message_span("post webhook", kind, trace);
+    // With traces off here, the receiver's spans still belong to the message's trace.
+    if let Some(place) = span.context().or(trace) {
+        place.add_to(&mut headers);
+    }
+    let reply = engine
         .client
         .post(&completed.target.endpoint.url, headers, body)
-        .await
+        .await;
+    let status = reply.as_ref().ok().map(|reply| reply.status);
+    if let Some(status) = status {
+        span.set("http.response.status_code", i64::from(status));
+    }
+    if !status.is_some_and(|status| (200..300).contains(&status)) {
+        span.fail("the endpoint did not take the event");
+    }
+    reply
 }
 
 fn set_outcome(completed: &mut CompletedCall, reply: Result<WebhookReply, WebhookFailure>) {
@@ -151,6 +167,12 @@ fn set_outcome(completed: &mut CompletedCall, reply: Result<WebhookReply, Webhoo
         Ok(reply) => reply.duration,
         Err(failure) => failure.duration,
     };
+    let outcome = reply.as_ref().map_or("failed", |reply| match reply.status {
+        200..=299 => "delivered",
+        410 => "gone",
+        _ => "failed",
+    });
+    instruments::webhook_attempt(outcome, duration);
     let attempt = &mut completed.attempt;
     attempt.duration_ms = i32::try_from(duration.as_millis()).unwrap_or(i32::MAX);
     match reply {

@@ -30,6 +30,7 @@ mod recipient_state;
 mod recipients;
 mod source;
 mod store;
+mod trace;
 mod writer;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ use crate::fault::Fault;
 use crate::provider::event::ProviderEvent;
 use crate::provider::inbound::ReplayGuard;
 use crate::suppression::Suppressions;
+use crate::telemetry::instruments;
 use crate::tracking::link::OwnLinks;
 pub use source::EventSource;
 
@@ -172,6 +174,7 @@ impl EventRecorder {
     ) -> Result<RecordCounts, RecordRefusal> {
         self.restore_original_links(&mut batch);
         let (account_id, unreadable) = (source.account_id, batch.unreadable);
+        let provider = source.provider_type.as_str();
         let (source, origin) = (Arc::new(source), Arc::new(origin));
         let mut counts = RecordCounts::default();
         for batch in split(batch) {
@@ -183,6 +186,7 @@ impl EventRecorder {
             };
             counts.add(self.record_part(request).await?);
         }
+        instruments::unusable_events(provider, counts.unmatched, unreadable);
         if counts.unmatched > 0 {
             info!(
                 account.id = %account_id,

@@ -11,6 +11,7 @@ use super::recipients::store as recipients_store;
 use super::recipients::{Addressee, FoundRecipient, MatchKey, NamedRecipient, RecipientKey};
 use super::source::store as source_store;
 use super::store::{self, EventHash, NewProviderEvent};
+use super::trace::{self, TracedEvent};
 use super::{DOING, EventSource, RecordCounts, Request};
 use crate::address::EmailAddress;
 use crate::clock::Timestamp;
@@ -22,6 +23,7 @@ use crate::message::simulated_outcome::is_simulated_id;
 use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 use crate::suppression::Suppressions;
 use crate::suppression::feedback::{ReportedAddress, ReportedReason, ReportedSuppression};
+use crate::telemetry::{instruments, traces};
 use source_store::{Unrecorded, UsedSignature};
 
 /// How often a transaction is tried if Postgres aborts it in a deadlock.
@@ -272,6 +274,14 @@ impl EventWriter {
         count_unrecorded(&mut transaction, parts, &counts, now).await?;
         transaction.commit().await.or_fault(DOING)?;
         self.suppressions.confirm_feedback(&added).await;
+        for matched in new_events.iter().filter(|one| !one.source().is_test) {
+            let provider = matched.source().provider_type.as_str();
+            instruments::provider_event(provider, matched.event.kind.as_str());
+        }
+        if traces::is_on() && !new_events.is_empty() {
+            let traced = new_events.iter().copied().map(TracedEvent::of);
+            trace::trace(self.suppressions.pool.clone(), traced.collect());
+        }
         Ok(counts)
     }
 }

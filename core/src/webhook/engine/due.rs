@@ -40,6 +40,7 @@ pub(super) struct DueRow {
     pub(super) is_test: Option<bool>,
     pub(super) address_sealed: Option<Vec<u8>>,
     pub(super) provider_type: Option<ProviderType>,
+    pub(super) traceparent: Option<String>,
 }
 
 impl Due {
@@ -77,6 +78,7 @@ impl DueRow {
                     is_test: self.is_test.unwrap_or_default(),
                     address_sealed: self.address_sealed?,
                     provider_type: self.provider_type,
+                    trace: self.traceparent.and_then(|text| text.parse().ok()),
                 }),
             ),
         };

@@ -28,6 +28,7 @@ use crate::ids::{
     WorkerId,
 };
 use crate::provider::kind::ProviderType;
+use crate::telemetry::traces::TraceContext;
 pub use due::Due;
 use endpoint_health::EndpointHealth;
 
@@ -109,6 +110,19 @@ pub struct DueMessage {
     pub address_sealed: Vec<u8>,
     /// The provider that the message was sent through, if known.
     pub provider_type: Option<ProviderType>,
+    /// Where the request that sent it stands in its trace.
+    pub trace: Option<TraceContext>,
+}
+
+impl DueDelivery {
+    /// Where its message stands in its trace; `None` also for an event of the organization.
+    #[must_use]
+    pub fn trace(&self) -> Option<TraceContext> {
+        match &self.content {
+            DueContent::Message(message) => message.trace,
+            DueContent::Organization(_) => None,
+        }
+    }
 }
 
 /// One call to an endpoint, as stored.

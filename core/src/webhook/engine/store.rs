@@ -155,7 +155,7 @@ pub async fn list_due(
         DueRow,
         r#"SELECT d.id, d.attempts, d.next_attempt_at AS "due_at!", d.message_id, d.event_id,
                   d.event_type AS "event_type: WebhookEventType", d.content, d.created_at, e.occurred_at AS "occurred_at?", e.data, m.from_address AS "from_address?",
-                  coalesce(c.subject, m.subject) AS "subject?", m.tags AS "tags?", m.is_test AS "is_test?",
+                  coalesce(c.subject, m.subject) AS "subject?", m.tags AS "tags?", m.is_test AS "is_test?", m.traceparent AS "traceparent?",
                   CASE WHEN c.metadata IS NULL THEN m.metadata ELSE coalesce(m.metadata, '{}') || c.metadata
                   END AS metadata, r.address_sealed AS "address_sealed?",
                   p.provider_type AS "provider_type?: ProviderType"
@@ -173,7 +173,7 @@ pub async fn list_due(
                SELECT occurred_at, data FROM events WHERE message_id = d.message_id AND id = d.event_id LIMIT 1
            ) e ON true
            LEFT JOIN LATERAL (
-               SELECT from_address, subject, tags, metadata, is_test, provider_account_id
+               SELECT from_address, subject, tags, metadata, is_test, provider_account_id, traceparent
                FROM messages
                WHERE id = d.message_id
                LIMIT 1
@@ -222,7 +222,7 @@ pub(in crate::webhook) async fn find_content(
         r#"SELECT d.id AS "id!", d.attempts AS "attempts!", coalesce(d.next_attempt_at, d.created_at) AS "due_at!",
                   d.message_id AS "message_id!", d.event_id AS "event_id!",
                   d.event_type AS "event_type!: WebhookEventType", d.content, d.created_at AS "created_at!", e.occurred_at AS "occurred_at?", e.data, m.from_address AS "from_address?",
-                  coalesce(c.subject, m.subject) AS "subject?", m.tags AS "tags?", m.is_test AS "is_test?",
+                  coalesce(c.subject, m.subject) AS "subject?", m.tags AS "tags?", m.is_test AS "is_test?", m.traceparent AS "traceparent?",
                   CASE WHEN c.metadata IS NULL THEN m.metadata ELSE coalesce(m.metadata, '{}') || c.metadata
                   END AS metadata, nullif(r.address_sealed, '') AS "address_sealed?",
                   p.provider_type AS "provider_type?: ProviderType"

@@ -19,6 +19,7 @@ use crate::message::MessageStatus;
 use crate::metrics::Dimensions;
 use crate::provider_event::record::counts::CountedMessage;
 use crate::provider_event::record::recipient_state::RecipientState;
+use crate::telemetry::traces::TraceContext;
 
 /// The recipients that Waypost's ids name, in the same order; `None` if the ids do not
 /// belong together or not to the organization.
@@ -290,4 +291,24 @@ pub(in crate::provider_event::record) async fn find_counted(
         (row.id, message)
     });
     Ok(rows.collect())
+}
+
+/// Where the requests that sent these messages stand in their traces.
+pub(in crate::provider_event::record) async fn list_traces(
+    connection: &mut PgConnection,
+    ids: &[MessageId],
+) -> Result<Vec<(MessageId, TraceContext)>, Fault> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let rows = query!(
+        r#"SELECT id, traceparent AS "traceparent!"
+           FROM messages
+           WHERE id = ANY($1) AND traceparent IS NOT NULL"#,
+        &ids,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list the traces of messages")?;
+    let traces = rows.into_iter();
+    let traces = traces.filter_map(|row| Some((MessageId(row.id), row.traceparent.parse().ok()?)));
+    Ok(traces.collect())
 }

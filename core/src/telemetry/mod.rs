@@ -8,6 +8,11 @@
 //! `debug` and `trace`, so they never log below `info`, whatever the filter says. A panic
 //! message may quote the data that caused it, so only its beginning is logged, up to the
 //! first possible quotation.
+//!
+//! `instruments` has the metrics of the process, `traces` its traces.
+
+pub mod instruments;
+pub mod traces;
 
 use std::io::IsTerminal as _;
 use std::panic::{self, PanicHookInfo};
