@@ -14,7 +14,7 @@ use waypost_core::ids::Ids;
 use crate::context::Context;
 use crate::dashboard::{self, Dashboard};
 use crate::error::Failure;
-use crate::middleware::measure::{self, Operations};
+use crate::middleware::measure::{self, MeasuredOperations};
 use crate::middleware::methods::{self, Methods};
 use crate::middleware::unknown_fields::{self, KnownFields};
 use crate::middleware::{availability, rate_limits, request_id};
@@ -28,7 +28,7 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
     let document = openapi::document(&service);
     let methods = Arc::new(Methods::of(&document));
     let known = Arc::new(KnownFields::of(&document));
-    let operations = Arc::new(Operations::of(&document));
+    let operations = Arc::new(MeasuredOperations::of(&document));
     let for_page = document.clone();
     let page = ServedFile::new(
         ServedAs {

@@ -30,6 +30,7 @@ use url::Url;
 use uuid::Uuid;
 use waypost_core::address::Mailbox;
 use waypost_core::clock::Timestamp;
+use waypost_core::http::encoded;
 use waypost_core::provider::call::{CallBody, ProviderCall, ProviderReply};
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::provider::kind::ProviderType;
@@ -153,6 +154,10 @@ fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> ProviderReply {
 fn json_body(call: &ProviderCall) -> Value {
     match &call.body {
         CallBody::Json(bytes) => serde_json::from_slice(bytes).unwrap(),
+        CallBody::Pieces(pieces) => {
+            let bytes: Vec<u8> = encoded(pieces.iter().cloned()).flatten().collect();
+            serde_json::from_slice(&bytes).unwrap()
+        }
         CallBody::Empty | CallBody::Form(_) => panic!("the call has no JSON body"),
     }
 }
@@ -160,7 +165,9 @@ fn json_body(call: &ProviderCall) -> Value {
 fn form_fields(call: &ProviderCall) -> &[(String, String)] {
     match &call.body {
         CallBody::Form(form) => &form.fields,
-        CallBody::Empty | CallBody::Json(_) => panic!("the call has no form"),
+        CallBody::Empty | CallBody::Json(_) | CallBody::Pieces(_) => {
+            panic!("the call has no form")
+        }
     }
 }
 

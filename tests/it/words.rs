@@ -10,7 +10,7 @@ use crate::architecture::{display, files, production_files, without_tests};
 
 /// Words that were names here and mean something else, or nothing, to an engineer who knows
 /// mail, queues or PostgreSQL; with the word that took their place.
-const RETIRED: [(&str, &str); 43] = [
+const RETIRED: [(&str, &str); 42] = [
     ("bell", "wakeup"),
     ("board", "states, log"),
     ("bury", "dead-letter"),
@@ -51,7 +51,6 @@ const RETIRED: [(&str, &str); 43] = [
     ("tenures", "worker lease"),
     ("told", "reported"),
     ("trunk", "producer connection"),
-    ("upkeep", "management"),
     ("usher", "dispatcher"),
     ("workshop", "render pool"),
 ];

@@ -15,22 +15,22 @@ use crate::middleware::methods::find_by_path;
 const OTHER: &str = "other";
 
 /// The operations of the document.
-pub(crate) struct Operations(Vec<Operation>);
+pub(crate) struct MeasuredOperations(Vec<MeasuredOperation>);
 
-struct Operation {
+struct MeasuredOperation {
     method: String,
     path: String,
     id: Arc<str>,
 }
 
-impl Operations {
+impl MeasuredOperations {
     /// Reads them from the document.
     pub(crate) fn of(document: &Value) -> Self {
         let paths = document["paths"].as_object().into_iter().flatten();
         let operations = paths.flat_map(|(path, operations)| {
             let operations = operations.as_object().into_iter().flatten();
             operations.filter_map(|(method, operation)| {
-                Some(Operation {
+                Some(MeasuredOperation {
                     method: method.to_uppercase(),
                     path: path.clone(),
                     id: operation["operationId"].as_str()?.into(),
@@ -52,7 +52,7 @@ impl Operations {
 pub(crate) async fn wrap<E: Endpoint>(
     next: Arc<E>,
     request: Request,
-    operations: Arc<Operations>,
+    operations: Arc<MeasuredOperations>,
 ) -> poem::Result<Response> {
     let began = Instant::now();
     let (method, uri) = (request.method().clone(), request.original_uri().clone());
@@ -90,7 +90,12 @@ fn begin_span(request: &Request) -> TraceSpan {
 
 /// Names a span by its route, and adds the status. The names of the attributes are those of
 /// <https://opentelemetry.io/docs/specs/semconv/http/http-spans/>.
-fn describe_span(span: &mut TraceSpan, operations: &Operations, operation: &str, status: u16) {
+fn describe_span(
+    span: &mut TraceSpan,
+    operations: &MeasuredOperations,
+    operation: &str,
+    status: u16,
+) {
     if let Some(known) = operations.0.iter().find(|one| &*one.id == operation) {
         span.rename(format!("{} {}", known.method, known.path));
         span.set("http.route", known.path.clone());
@@ -113,7 +118,7 @@ mod tests {
             "/v1/things": { "get": { "operationId": "list" }, "post": { "operationId": "create" } },
             "/v1/things/{id}": { "get": { "operationId": "find" } },
         } });
-        let operations = Operations::of(&document);
+        let operations = MeasuredOperations::of(&document);
         let at = |method: &str, path: &str| operations.at(method, path);
         assert_eq!(at("GET", "/v1/things").as_deref(), Some("list"));
         assert_eq!(at("POST", "/v1/things").as_deref(), Some("create"));

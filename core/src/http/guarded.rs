@@ -23,7 +23,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
 use url::{Host, Url};
 
-use super::{HttpBody, HttpReply, HttpRequest, HttpSettings, builder, describe, form};
+use super::{HttpReply, HttpRequest, HttpSettings, builder, describe, with_body};
 use crate::fault::Fault;
 use crate::network::guard::AddressGuard;
 
@@ -170,11 +170,7 @@ impl GuardedClient {
         let builder = client
             .request(request.method, request.url)
             .headers(request.headers);
-        let builder = match request.body {
-            HttpBody::Empty => builder,
-            HttpBody::Bytes(bytes) => builder.body(bytes),
-            HttpBody::Form(parts) => builder.multipart(form(parts)),
-        };
+        let builder = with_body(builder, request.body);
         builder.send().await.map_err(no_answer)
     }
 

@@ -4,6 +4,7 @@
 //! request: see [`HttpError`].
 
 pub mod guarded;
+mod pieces;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -16,6 +17,8 @@ use reqwest::redirect::Policy;
 use url::Url;
 
 use crate::fault::{Fault, error_chain};
+
+pub use pieces::{BodyPiece, encoded};
 
 const USER_AGENT: &str = concat!("waypost/", env!("CARGO_PKG_VERSION"));
 
@@ -56,6 +59,8 @@ pub struct HttpRequest {
 pub enum HttpBody {
     Empty,
     Bytes(Bytes),
+    /// A body that is encoded while it is sent.
+    Pieces(Vec<BodyPiece>),
     /// A `multipart/form-data` body.
     Form(HttpForm),
 }
@@ -82,6 +87,7 @@ impl fmt::Debug for HttpBody {
         match self {
             Self::Empty => f.write_str("Empty"),
             Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::Pieces(pieces) => write!(f, "Pieces({})", pieces.len()),
             Self::Form(form) => write!(f, "Form({} fields)", form.fields.len()),
         }
     }
@@ -149,11 +155,7 @@ impl HttpClient {
             .client
             .request(request.method, request.url)
             .headers(request.headers);
-        let builder = match request.body {
-            HttpBody::Empty => builder,
-            HttpBody::Bytes(bytes) => builder.body(bytes),
-            HttpBody::Form(parts) => builder.multipart(form(parts)),
-        };
+        let builder = with_body(builder, request.body);
         let response = builder.send().await.map_err(no_answer)?;
         self.read(response).await
     }
@@ -181,6 +183,15 @@ impl HttpClient {
         }
         head.body = body.freeze();
         Ok(head)
+    }
+}
+
+fn with_body(builder: reqwest::RequestBuilder, body: HttpBody) -> reqwest::RequestBuilder {
+    match body {
+        HttpBody::Empty => builder,
+        HttpBody::Bytes(bytes) => builder.body(bytes),
+        HttpBody::Pieces(pieces) => builder.body(pieces::body(pieces)),
+        HttpBody::Form(parts) => builder.multipart(form(parts)),
     }
 }
 

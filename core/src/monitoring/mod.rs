@@ -19,7 +19,7 @@ use crate::provider::kind::ProviderType;
 use crate::task_log;
 use crate::telemetry::instruments::{self, SampledGauge};
 use crate::warn_seldom;
-use store::{AccountState, ReadAccount};
+use store::{AccountActivity, ReadAccount};
 
 /// The figures are not read more often.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -129,7 +129,7 @@ impl Sampler {
     ) {
         let revisions: Vec<_> = accounts
             .iter()
-            .filter(|account| account.state != AccountState::Inactive)
+            .filter(|account| account.state != AccountActivity::Inactive)
             .map(|account| (account.id, account.revision))
             .collect();
         let shared = self.circuits.read(&revisions).await;
@@ -168,7 +168,7 @@ impl Sampler {
 /// Sets the number of accounts in each state.
 fn count_accounts(accounts: &[ReadAccount]) {
     for provider in ProviderType::ALL {
-        for state in AccountState::ALL {
+        for state in AccountActivity::ALL {
             let is_one = |account: &&ReadAccount| {
                 account.provider_type == provider && account.state == state
             };

@@ -127,14 +127,14 @@ pub(super) async fn read_webhooks(connection: &mut PgConnection) -> Result<Webho
 
 /// What an operator may have to know of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AccountState {
+pub(super) enum AccountActivity {
     Active,
     /// The provider refuses the account itself.
     Paused,
     Inactive,
 }
 
-impl AccountState {
+impl AccountActivity {
     pub(super) const ALL: [Self; 3] = [Self::Active, Self::Paused, Self::Inactive];
 
     pub(super) fn as_str(self) -> &'static str {
@@ -152,7 +152,7 @@ pub(super) struct ReadAccount {
     pub(super) id: ProviderAccountId,
     pub(super) provider_type: ProviderType,
     pub(super) revision: u32,
-    pub(super) state: AccountState,
+    pub(super) state: AccountActivity,
 }
 
 /// All accounts of the installation.
@@ -172,9 +172,9 @@ pub(super) async fn list_accounts(
         provider_type: row.provider_type,
         revision: u32::try_from(row.revision).unwrap_or_default(),
         state: match (row.is_active, row.is_paused) {
-            (false, _) => AccountState::Inactive,
-            (true, true) => AccountState::Paused,
-            (true, false) => AccountState::Active,
+            (false, _) => AccountActivity::Inactive,
+            (true, true) => AccountActivity::Paused,
+            (true, false) => AccountActivity::Active,
         },
     });
     Ok(accounts.collect())

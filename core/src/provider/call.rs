@@ -18,7 +18,7 @@ use super::files::json_with_files;
 use super::mail::OutgoingMail;
 use super::retry_after::{wait_until, wait_until_date};
 use crate::clock::Timestamp;
-use crate::http::{FormFile, HttpForm};
+use crate::http::{BodyPiece, FormFile, HttpForm};
 
 /// The longest wait that a provider can ask for. A longer one is a mistake or an attack;
 /// the circuit breaker handles accounts that stay unavailable.
@@ -40,6 +40,8 @@ pub enum CallBody {
     Empty,
     /// A serialized JSON document. It is sent byte for byte, since it may be signed.
     Json(Bytes),
+    /// A JSON document with files, which are encoded while it is sent.
+    Pieces(Vec<BodyPiece>),
     /// A `multipart/form-data` body. The transport adds the boundary.
     Form(HttpForm),
 }
@@ -69,11 +71,11 @@ impl ProviderCall {
     }
 
     /// The same for the document of a mail with files: `{FILE: nth}` in it becomes the nth
-    /// of them, in base64. The contents are copied into the body and nowhere else.
+    /// of them, in base64. The contents are not copied.
     #[must_use]
     pub fn post_mail(url: Url, document: &Value, mail: &OutgoingMail) -> Self {
         let mut call = Self::post_json(url, &Value::Null);
-        call.body = CallBody::Json(Bytes::from(json_with_files(document, mail)));
+        call.body = CallBody::Pieces(json_with_files(document, mail));
         call
     }
 
@@ -119,6 +121,7 @@ impl fmt::Debug for CallBody {
         match self {
             Self::Empty => f.write_str("Empty"),
             Self::Json(bytes) => write!(f, "Json({} bytes)", bytes.len()),
+            Self::Pieces(pieces) => write!(f, "Pieces({})", pieces.len()),
             Self::Form(form) => write!(f, "Form({} fields)", form.fields.len()),
         }
     }

@@ -341,6 +341,7 @@ fn request(call: ProviderCall) -> HttpRequest {
         body: match call.body {
             CallBody::Empty => HttpBody::Empty,
             CallBody::Json(bytes) => HttpBody::Bytes(bytes),
+            CallBody::Pieces(pieces) => HttpBody::Pieces(pieces),
             CallBody::Form(form) => HttpBody::Form(form),
         },
     }

@@ -44,7 +44,7 @@ const LONG_SECONDS: [f64; 14] = [
 /// The upper bounds of the sizes of batches.
 const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 /// How often recorded durations are sorted into buckets if nobody reads them.
-const UPKEEP_EVERY: Duration = Duration::from_secs(15);
+const SORT_EVERY: Duration = Duration::from_secs(15);
 
 macro_rules! instruments {
     ($($constant:ident = $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
@@ -167,7 +167,7 @@ pub fn start(program: &'static str) {
     let _ = HANDLE.set(handle.clone());
     tokio::spawn(async move {
         loop {
-            tokio::time::sleep(UPKEEP_EVERY).await;
+            tokio::time::sleep(SORT_EVERY).await;
             handle.run_upkeep();
         }
     });
@@ -260,16 +260,16 @@ pub fn jobs_max(jobs: usize) {
 
 /// Counts a running job until it is dropped.
 #[must_use]
-pub fn running_job() -> RunningJob {
+pub fn running_job() -> RunningJobCount {
     gauge!(JOBS_RUNNING).increment(1);
-    RunningJob(())
+    RunningJobCount(())
 }
 
 /// A job that runs.
 #[derive(Debug)]
-pub struct RunningJob(());
+pub struct RunningJobCount(());
 
-impl Drop for RunningJob {
+impl Drop for RunningJobCount {
     fn drop(&mut self) {
         gauge!(JOBS_RUNNING).decrement(1);
     }

@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use super::{Postmark, PostmarkApi, accepted, read_error, send_body};
 use crate::clock::Timestamp;
+use crate::http::encoded;
 use crate::provider::batch::{BatchReply, Batching};
 use crate::provider::call::{CallBody, ProviderCall, ProviderReply};
-use crate::provider::files::{json_bytes, write_with_files};
+use crate::provider::files::{json_bytes, json_with_files};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::SendOutcome;
 use crate::provider::{AccountAccess, Adapter as _};
@@ -43,7 +44,8 @@ impl Batching for Postmark {
             if nth > 0 {
                 json.push(b',');
             }
-            write_with_files(&mut json, &send_body(mail, api.message_stream), mail);
+            let document = send_body(mail, api.message_stream);
+            json.extend(encoded(json_with_files(&document, mail)).flatten());
         }
         json.push(b']');
         let call = ProviderCall {

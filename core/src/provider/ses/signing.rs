@@ -9,8 +9,10 @@ use aws_sigv4::http_request::{
 };
 use aws_sigv4::sign::v4::SigningParams;
 use http::{HeaderName, HeaderValue};
+use sha2::{Digest as _, Sha256};
 
 use crate::clock::Timestamp;
+use crate::http::encoded;
 use crate::provider::call::{CallBody, ProviderCall};
 use crate::provider::credentials::UnusableCredentials;
 use crate::secret::{ExposeSecret, Secret};
@@ -75,9 +77,14 @@ const UNSIGNABLE: UnusableCredentials =
 /// The call in the form of the signing crate, which takes the host from the URL, with a
 /// port that is not the scheme's default: exactly as it will be sent.
 fn signable(call: &ProviderCall) -> Result<SignableRequest<'_>, UnusableCredentials> {
-    let content: &[u8] = match &call.body {
-        CallBody::Empty => &[],
-        CallBody::Json(bytes) => bytes,
+    let body = match &call.body {
+        CallBody::Empty => SignableBody::Bytes(&[]),
+        CallBody::Json(bytes) => SignableBody::Bytes(bytes),
+        CallBody::Pieces(pieces) => {
+            let mut digest = Sha256::new();
+            encoded(pieces.iter().cloned()).for_each(|bytes| digest.update(bytes));
+            SignableBody::Precomputed(hex::encode(digest.finalize()))
+        }
         CallBody::Form(_) => return Err(UNSIGNABLE),
     };
     let headers: Vec<(&str, &str)> = call
@@ -89,7 +96,7 @@ fn signable(call: &ProviderCall) -> Result<SignableRequest<'_>, UnusableCredenti
         call.method.as_str(),
         call.url.as_str(),
         headers.into_iter(),
-        SignableBody::Bytes(content),
+        body,
     )
     .map_err(|_| UNSIGNABLE)
 }
