@@ -8,7 +8,7 @@ use http_body_util::StreamBody;
 use hyper::body::Frame;
 use serde_json::json;
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{Caller, Reply, TestApp};
+use waypost_tests::{Caller, Reply, TestApp, wait_until};
 
 use super::with_files;
 
@@ -114,4 +114,29 @@ async fn a_body_without_a_length_is_bounded_too() {
             Err(error) => assert_eq!(status, 413, "{error}"),
         }
     }
+}
+
+/// The file is encoded while it is sent, so the worker holds it once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_holds_less_than_twice_the_file_that_it_sends() {
+    let app = TestApp::builder().processes().start().await;
+    let (_api, worker) = (app.spawn_api().await, app.spawn_worker());
+    app.connect(ProviderType::Sendgrid).await;
+    app.send_to("small@example.org").await;
+    wait_until("the small mail is sent", async || {
+        app.outbox().await.is_empty()
+    })
+    .await;
+    let idle = worker.memory_bytes();
+    send(app.caller(), &body(20 * MIB)).await.expect(202);
+    wait_until("the large mail is sent", async || {
+        app.outbox().await.is_empty()
+    })
+    .await;
+    let peak = worker.memory_peak_bytes().saturating_sub(idle) / MIB;
+    println!(
+        "idle {} MiB, one mail of 20 MiB: {peak} MiB more",
+        idle / MIB
+    );
+    assert!((20..=40).contains(&peak), "{peak} MiB");
 }
