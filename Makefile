@@ -46,6 +46,10 @@ test-sdks: ## check, build and test the client SDKs against a live Waypost (that
 test-dashboard: ## test the dashboard in Chromium, with axe and screenshots; ARGS="--grep messages"
 	@scripts/test-dashboard.sh $(ARGS)
 
+.PHONY: test-alerts
+test-alerts: ## check alert rules and dashboard, and make alerts fire on a Waypost watched by Prometheus; ARGS=files checks the files alone
+	@scripts/test-alerts.sh $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## call the API with requests generated from its document, for FUZZ_SECONDS (120)
 	@scripts/fuzz.sh $(ARGS)

@@ -482,15 +482,24 @@ clear_interrupted() {
         [[ $(start_time "$pid" || true) != "$started" ]] || continue
         say "==> Cleaning up after an interrupted run in $dir"
         STATE=$dir
-        stop_all simulator recorder proxy api worker scheduler postgres redis
+        stop_everything
         remove_data
         rm -rf -- "$dir"
     done
 }
 
+# stop_everything : stops the processes of the state directory.
+stop_everything() {
+    local file names=()
+    for file in "$STATE"/run/*.pid; do
+        [[ ! -e $file ]] || names+=("$(basename "$file" .pid)")
+    done
+    stop_all ${names[@]+"${names[@]}"}
+}
+
 scratch_close() {
     trap '' INT TERM HUP
-    stop_all simulator recorder proxy api worker scheduler postgres redis
+    stop_everything
     remove_data
     rm -rf -- "$STATE"
 }

@@ -32,7 +32,9 @@ use waypost_core::db;
 use waypost_core::fault::Fault;
 use waypost_core::health_server;
 use waypost_core::ids::Ids;
+use waypost_core::provider::kind::ProviderType;
 use waypost_core::startup;
+use waypost_core::telemetry::instruments;
 
 use context::Context;
 
@@ -50,6 +52,7 @@ pub async fn serve(
     let mut context = Context::new(settings, &clock)?;
     context.readiness = context.readiness.until(shutdown.clone());
     let readiness = context.readiness.clone();
+    instruments::begin_posts(ProviderType::ALL.map(ProviderType::as_str));
     health_server::serve(
         settings.monitoring.health_listen,
         readiness,

@@ -121,10 +121,11 @@ impl HealthServer {
     async fn metrics(&self) -> String {
         let (_, body) = self.readiness.ask().await;
         for (server, key) in READY_SERVERS {
-            instruments::ready(server, body[key] == OK);
+            let is_known = body[key] != NOT_KNOWN;
+            instruments::ready(server, is_known.then(|| body[key] == OK));
         }
         if let Some(sampler) = &self.sampler {
-            sampler.sample().await;
+            sampler.sample(body["postgres"] == OK).await;
         }
         instruments::render()
     }
@@ -203,7 +204,7 @@ impl Readiness {
         let keys = if postgres == OK {
             self.check_keys().await
         } else {
-            "not known".to_owned()
+            NOT_KNOWN.to_owned()
         };
         let redis = match writes {
             Ok(()) => OK.to_owned(),
@@ -246,7 +247,7 @@ impl Readiness {
         let found = match tokio::time::timeout(POSTGRES_TIMEOUT, found).await {
             Ok(Ok(unopened)) if unopened.is_wrong() => unopened.to_string(),
             Ok(Ok(_)) => OK.to_owned(),
-            Ok(Err(_)) | Err(_) => return "not known".to_owned(),
+            Ok(Err(_)) | Err(_) => return NOT_KNOWN.to_owned(),
         };
         *known = Some((Instant::now(), found.clone()));
         found
@@ -254,3 +255,4 @@ impl Readiness {
 }
 
 const OK: &str = "ok";
+const NOT_KNOWN: &str = "not known";

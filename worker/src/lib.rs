@@ -35,6 +35,8 @@ use waypost_core::health_server::{self, Readiness};
 use waypost_core::ids::Ids;
 use waypost_core::organization::limiter::TenantLimiter;
 use waypost_core::provider::ProviderHosts;
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider::outcome::SendOutcome;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::provider_account::Accounts;
 use waypost_core::redis::Redis;
@@ -88,6 +90,8 @@ pub async fn run(
     )
     .await?;
     instruments::jobs_max(settings.sending.concurrency);
+    let providers = ProviderType::ALL.map(ProviderType::as_str);
+    instruments::begin_attempts(providers, &SendOutcome::NAMES);
     let Some(worker_lease) =
         WorkerLease::start(pool.clone(), ids.clone(), &settings.sending, &shutdown).await
     else {

@@ -367,22 +367,22 @@ fn fault_of(doing: &'static str, error: impl StdError + Send + Sync + 'static) -
     }
 }
 
-/// Whether an error is temporary: the server is away, starting or stopping, has too many
-/// connections, a deadlock, a cancelled statement. The codes are those of appendix A of the
-/// Postgres manual.
 /// Counts an error by its class: the first two characters of SQLSTATE, `pool` or `connection`.
 fn count_error(error: &sqlx::Error) {
     let code = error.as_database_error().and_then(|error| error.code());
     match (&code, error) {
         (Some(code), _) => instruments::database_error(code.get(..2).unwrap_or_default()),
-        (None, sqlx::Error::PoolTimedOut) => instruments::database_error("pool"),
+        (None, sqlx::Error::PoolTimedOut) => instruments::database_error(instruments::POOL),
         (None, error) if kind_of(error) == FaultKind::Unavailable => {
-            instruments::database_error("connection");
+            instruments::database_error(instruments::CONNECTION);
         }
         (None, _) => {}
     }
 }
 
+/// Whether an error is temporary: the server is away, starting or stopping, has too many
+/// connections, a deadlock, a cancelled statement. The codes are those of appendix A of the
+/// Postgres manual.
 fn kind_of(error: &sqlx::Error) -> FaultKind {
     if let Some(database) = error.as_database_error() {
         let code = database.code().unwrap_or_default();

@@ -44,6 +44,8 @@ struct SamplerState {
     sampled_at: Option<Instant>,
     /// The accounts that have a gauge.
     named: HashSet<ProviderAccountId>,
+    /// The tasks that have a gauge.
+    tasks: HashSet<String>,
 }
 
 impl std::fmt::Debug for Sampler {
@@ -71,18 +73,28 @@ impl Sampler {
     }
 
     /// Sets the gauges, unless they were set a moment ago. What cannot be read becomes NaN: a
-    /// stale value would hide that the servers are away.
-    pub async fn sample(&self) {
+    /// stale value would hide that the servers are away. Asks nothing if Postgres is known not
+    /// to answer.
+    pub async fn sample(&self, postgres_answers: bool) {
         let mut state = self.state.lock().await;
-        if state.sampled_at.is_some_and(|at| at.elapsed() < INTERVAL) {
+        if state.sampled_at.is_some_and(|at| at.elapsed() < INTERVAL) && postgres_answers {
             return;
         }
-        let accounts = match tokio::time::timeout(READ_TIMEOUT, self.read_database()).await {
-            Ok(Ok(accounts)) => accounts,
+        state.sampled_at = None;
+        if !postgres_answers {
+            return state.forget();
+        }
+        let read = self.read_database(&mut state.tasks);
+        match tokio::time::timeout(READ_TIMEOUT, read).await {
+            Ok(Ok(accounts)) => {
+                count_accounts(&accounts);
+                self.read_circuits(&accounts, &mut state.named).await;
+                state.sampled_at = Some(Instant::now());
+            }
             Ok(Err(fault)) => {
                 let cause = fault.chain();
                 warn_seldom!(cause, "Could not read the figures of the installation");
-                return unknown();
+                state.forget();
             }
             Err(elapsed) => {
                 let cause = elapsed.to_string();
@@ -90,16 +102,13 @@ impl Sampler {
                     cause,
                     "Could not read the figures of the installation in time"
                 );
-                return unknown();
+                state.forget();
             }
-        };
-        count_accounts(&accounts);
-        self.read_circuits(&accounts, &mut state.named).await;
-        state.sampled_at = Some(Instant::now());
+        }
     }
 
     /// Sets what Postgres knows. Returns all accounts.
-    async fn read_database(&self) -> Result<Vec<ReadAccount>, Fault> {
+    async fn read_database(&self, tasks: &mut HashSet<String>) -> Result<Vec<ReadAccount>, Fault> {
         let mut connection = db::snapshot(&self.pool, DOING).await?;
         let queue = store::read_queue(&mut connection, self.relay_grace).await?;
         for (state, jobs) in queue.jobs() {
@@ -114,7 +123,8 @@ impl Sampler {
             instruments::sampled(SampledGauge::WebhookEndpoints(state), endpoints);
         }
         for task in task_log::store::list(&mut connection).await? {
-            instruments::task_lag(&task.name, task.lag);
+            instruments::task_lag(&task.name, task.lag.as_secs_f64());
+            tasks.insert(task.name);
         }
         let accounts = store::list_accounts(&mut connection).await?;
         connection.commit().await.or_fault(DOING)?;
@@ -179,17 +189,32 @@ fn count_accounts(accounts: &[ReadAccount]) {
     }
 }
 
-/// Says that nothing is known.
-fn unknown() {
-    let single = [
-        SampledGauge::QueueAge,
-        SampledGauge::UnknownAttempts,
-        SampledGauge::Workers,
-        SampledGauge::WebhookAge,
-    ];
-    let jobs = store::JOB_STATES.map(SampledGauge::QueueJobs);
-    let endpoints = store::ENDPOINT_STATES.map(SampledGauge::WebhookEndpoints);
-    for gauge in single.into_iter().chain(jobs).chain(endpoints) {
-        instruments::sampled(gauge, f64::NAN);
+impl SamplerState {
+    /// Says that nothing is known.
+    fn forget(&self) {
+        let single = [
+            SampledGauge::QueueAge,
+            SampledGauge::UnknownAttempts,
+            SampledGauge::Workers,
+            SampledGauge::WebhookAge,
+        ];
+        let jobs = store::JOB_STATES.map(SampledGauge::QueueJobs);
+        let endpoints = store::ENDPOINT_STATES.map(SampledGauge::WebhookEndpoints);
+        let of_providers = ProviderType::ALL.into_iter().flat_map(|provider| {
+            let provider = provider.as_str();
+            let accounts = AccountActivity::ALL;
+            let accounts = accounts.map(|one| SampledGauge::Accounts(provider, one.as_str()));
+            let circuits = OpenCause::ALL;
+            let circuits =
+                circuits.map(|cause| SampledGauge::CircuitsOpen(provider, cause.as_str()));
+            accounts.into_iter().chain(circuits)
+        });
+        let gauges = single.into_iter().chain(jobs).chain(endpoints);
+        for gauge in gauges.chain(of_providers) {
+            instruments::sampled(gauge, f64::NAN);
+        }
+        for task in &self.tasks {
+            instruments::task_lag(task, f64::NAN);
+        }
     }
 }

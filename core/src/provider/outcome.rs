@@ -108,6 +108,15 @@ impl Blame {
 }
 
 impl SendOutcome {
+    /// The names of all outcomes in the API.
+    pub const NAMES: [&'static str; 5] = [
+        "ACCEPTED",
+        "REJECTED",
+        "THROTTLED",
+        "UNAVAILABLE",
+        "UNKNOWN",
+    ];
+
     /// The name of the outcome in the API. Seven kinds have five names: what differs between
     /// the others matters to the next step only.
     #[must_use]

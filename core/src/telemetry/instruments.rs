@@ -6,7 +6,7 @@
 //! organization or an address. `account` is the only exception, by a setting.
 //!
 //! `monitoring` sets the gauges that are read from the database. `docs/metrics.md` lists all
-//! instruments; a test compares it with [`INSTRUMENTS`].
+//! instruments; `make test-alerts` compares it with this file.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -66,7 +66,7 @@ instruments! {
     BUILD_INFO = Gauge "waypost_build_info" ["program", "version"]
         "Always 1. The labels say which program this is, and its version.";
     READY = Gauge "waypost_ready" ["server"]
-        "1 if the server works as the process needs it, else 0: `postgres`, `redis`, or `encryption_keys` if the keys open what is stored. Checked when the metrics are read.";
+        "1 if the server works as the process needs it, else 0: `postgres`, `redis`, or `encryption_keys` if the keys open what is stored (NaN if PostgreSQL does not say). Checked when the metrics are read.";
     DATABASE_ERRORS = Counter "waypost_database_errors_total" ["class"]
         "Errors of PostgreSQL, by the first two characters of SQLSTATE. `53` means that it lacks disk, memory or connections. `pool` means that no connection was free in time, `connection` that the connection broke.";
     DATABASE_WAIT = Histogram "waypost_database_pool_wait_seconds" []
@@ -163,6 +163,7 @@ pub fn start(program: &'static str) {
         }
     }
     Collector::default().describe();
+    begin_at_zero();
     let _ = PROGRAM.set(program);
     let _ = HANDLE.set(handle.clone());
     tokio::spawn(async move {
@@ -185,10 +186,44 @@ pub fn render() -> String {
     handle.render()
 }
 
-/// Notes whether a server works.
-pub fn ready(server: &'static str, is_ok: bool) {
-    gauge!(READY, "server" => server).set(if is_ok { 1 } else { 0 });
+/// Notes whether a server works; `None` if nobody knows.
+pub fn ready(server: &'static str, is_ok: Option<bool>) {
+    let value = is_ok.map_or(f64::NAN, |is_ok| f64::from(u8::from(is_ok)));
+    gauge!(READY, "server" => server).set(value);
 }
+
+/// Makes the series of the errors that alerts watch, so that the first one is an increase.
+fn begin_at_zero() {
+    for class in ["53", POOL, CONNECTION] {
+        counter!(DATABASE_ERRORS, "class" => class).increment(0);
+    }
+}
+
+/// Does the same for the posts of providers, which an API receives.
+pub fn begin_posts(providers: impl IntoIterator<Item = &'static str>) {
+    for provider in providers {
+        counter!(PROVIDER_EVENTS_UNMATCHED, "provider" => provider).increment(0);
+        counter!(PROVIDER_EVENTS_UNREADABLE, "provider" => provider).increment(0);
+        counter!(PROVIDER_POSTS_REFUSED, "provider" => provider).increment(0);
+    }
+}
+
+/// Does the same for the attempts of a worker.
+pub fn begin_attempts(
+    providers: impl IntoIterator<Item = &'static str>,
+    outcomes: &[&'static str],
+) {
+    for provider in providers {
+        for outcome in outcomes {
+            counter!(SEND_ATTEMPTS, "provider" => provider, "outcome" => *outcome).increment(0);
+        }
+    }
+}
+
+/// The class of the error that no connection was free in time.
+pub const POOL: &str = "pool";
+/// The class of broken connections.
+pub const CONNECTION: &str = "connection";
 
 /// Counts an error of Postgres.
 pub fn database_error(class: &str) {
@@ -293,9 +328,9 @@ pub fn task_run(task: &'static str, is_ok: bool, took: Duration) {
     histogram!(TASK_DURATION, "task" => task).record(took);
 }
 
-/// Sets the lag of a task.
-pub fn task_lag(task: &str, lag: Duration) {
-    gauge!(TASK_LAG, "task" => task.to_owned()).set(lag.as_secs_f64());
+/// Sets the lag of a task, in seconds.
+pub fn task_lag(task: &str, lag: f64) {
+    gauge!(TASK_LAG, "task" => task.to_owned()).set(lag);
 }
 
 /// A gauge whose value is read from the database; NaN if it could not be read.
