@@ -50,6 +50,10 @@ test-dashboard: ## test the dashboard in Chromium, with axe and screenshots; ARG
 test-alerts: ## check alert rules and dashboard, and make alerts fire on a Waypost watched by Prometheus; ARGS=files checks the files alone
 	@scripts/test-alerts.sh $(ARGS)
 
+.PHONY: test-deploy
+test-deploy: ## check Dockerfile, compose files, systemd units, Kubernetes manifests and workflows
+	@scripts/test-deploy.sh
+
 .PHONY: fuzz
 fuzz: ## call the API with requests generated from its document, for FUZZ_SECONDS (120)
 	@scripts/fuzz.sh $(ARGS)

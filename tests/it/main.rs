@@ -57,6 +57,8 @@ mod messages;
 #[cfg(test)]
 mod metrics;
 #[cfg(test)]
+mod migrations_wait;
+#[cfg(test)]
 mod monitoring;
 #[cfg(test)]
 mod operator;

@@ -3,6 +3,7 @@
 //! standard error.
 
 mod jobs;
+mod schema;
 mod tasks;
 mod users;
 
@@ -47,6 +48,12 @@ enum Command {
     Serve,
     /// Create or update the database schema.
     Migrate,
+    /// Wait until another process has run `waypost-api migrate` of this version.
+    WaitForMigrations {
+        /// The longest time to wait, such as `30s` or `10min`.
+        #[arg(long, default_value = "10min", value_parser = humantime::parse_duration)]
+        timeout: Duration,
+    },
     /// Create an organization and print its id.
     CreateOrganization {
         /// The name of the organization.
@@ -152,6 +159,7 @@ pub async fn run(arguments: ApiArguments) -> Result<(), CommandError> {
             eprintln!("The schema is up to date");
             Ok(())
         }
+        Command::WaitForMigrations { timeout } => schema::wait(timeout).await,
         Command::CreateOrganization { name } => create_organization(name).await,
         Command::CreateApiKey {
             organization,
