@@ -153,12 +153,16 @@ async fn figures_that_cannot_be_read_are_not_a_number() {
         .await;
     let scheduler = Watched::start(&app, Program::Scheduler, &[]).await;
     let age = "waypost_queue_oldest_due_age_seconds";
-    assert_eq!(value(&scheduler.metrics().await, age), Some(0.0));
+    let lag = r#"waypost_task_lag_seconds{task="relay"}"#;
+    wait_until("the figures are read", async || {
+        let metrics = scheduler.metrics().await;
+        value(&metrics, age) == Some(0.0) && value(&metrics, lag).is_some()
+    })
+    .await;
     app.postgres.as_mut().unwrap().stop().await;
     wait_until("the age is unknown", async || {
         let metrics = scheduler.metrics().await;
         let is_away = value(&metrics, r#"waypost_ready{server="postgres"}"#) == Some(0.0);
-        let lag = r#"waypost_task_lag_seconds{task="relay"}"#;
         let is_unknown = |series| value(&metrics, series).is_some_and(f64::is_nan);
         let circuits = r#"waypost_circuits_open{provider="SES",cause="CALLS_FAILED"}"#;
         is_away && [age, lag, circuits].into_iter().all(is_unknown)
