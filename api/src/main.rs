@@ -17,7 +17,7 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn run() -> ExitCode {
     match operator::run(ApiArguments::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => {
             eprintln!("waypost-api: {}", fault::error_chain(&*error));
             ExitCode::FAILURE

@@ -19,6 +19,7 @@ pub mod config;
 pub mod crypto;
 pub mod db;
 pub mod delivery;
+pub mod diagnosis;
 pub mod erasure;
 pub mod event;
 pub mod fault;

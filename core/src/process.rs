@@ -9,6 +9,19 @@ pub fn prepare() {
     raise_open_files_limit();
 }
 
+/// How many files this process may open; `None` if the system has no limit that is known.
+#[must_use]
+pub fn open_files_max() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::sys::resource::{Resource, getrlimit};
+        let limits = getrlimit(Resource::RLIMIT_NOFILE);
+        limits.ok().map(|(soft, _)| soft)
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// Makes Linux use pages of 4 KiB for all memory that is allocated from here on.
 ///
 /// The allocator requests huge pages (2 MiB) and uses each for blocks of one size, which

@@ -82,7 +82,13 @@ const LAYERS: [(&str, &[&str]); 10] = [
     ),
     (
         "sending, and what it rests on",
-        &["delivery", "acceptance", "provider_account", "erasure"],
+        &[
+            "delivery",
+            "acceptance",
+            "provider_account",
+            "erasure",
+            "diagnosis",
+        ],
     ),
     (
         "what others report of messages",

@@ -1,5 +1,4 @@
-//! The documents: their links are valid, and the commands in `docs/operations.md` work as
-//! printed.
+//! The documents: their links are valid, and the installation in `README.md` works as printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +10,10 @@ use waypost_tests::{TestApp, WAIT_MAX, binaries, root, wait_until};
 
 /// The shell commands of the installation without containers.
 fn installation() -> String {
-    let path = root().join("docs/operations.md");
+    let path = root().join("README.md");
     let document = fs::read_to_string(path).expect("the document is there");
     let (_, rest) = document
-        .split_once("\n## Without containers\n")
+        .split_once("\n### Without containers\n")
         .expect("the document says how");
     let (_, rest) = rest.split_once("```sh\n").expect("there is a block");
     let (block, _) = rest.split_once("```").expect("the block ends");
@@ -34,25 +33,27 @@ fn built_checkout(name: &str) -> PathBuf {
 
 #[tokio::test]
 async fn the_documented_installation_without_containers_works() {
-    let builder = TestApp::builder().without_migrations().processes();
+    let builder = TestApp::builder().private_postgres().processes();
     let app = builder.start().await;
+    // Otherwise `doctor` stops the installation.
+    app.execute("ALTER SYSTEM SET fsync = on").await;
+    app.execute("SELECT pg_reload_conf()").await;
+    app.execute("CREATE DATABASE fresh").await;
+    let mut database = url::Url::parse(&app.variables["DATABASE_URL"]).expect("a URL");
+    database.set_path("/fresh");
     let folder = built_checkout("install");
     let path = format!(
         "{}:/usr/local/bin:/usr/bin:/bin",
         folder.join("bin").display()
     );
-    let given = [
-        "DATABASE_URL",
-        "REDIS_URL",
-        "WAYPOST_REDIS_PREFIX",
-        "WAYPOST_LISTEN",
-    ];
+    let given = ["REDIS_URL", "WAYPOST_REDIS_PREFIX", "WAYPOST_LISTEN"];
     let given = given.map(|name| (name, app.variables[name].as_str()));
     let mut process = Command::new("bash")
         .args(["-c", &installation()])
         .current_dir(&folder)
         .env_clear()
         .envs(given)
+        .env("DATABASE_URL", database.as_str())
         .env("PATH", path)
         .stdout(Stdio::piped())
         .process_group(0)

@@ -1,5 +1,10 @@
 //! The operator's commands, run as an operator runs them.
 
+mod commands;
+mod doctor;
+mod doctor_servers;
+mod restore;
+
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
@@ -9,7 +14,7 @@ use waypost_core::crypto::seal::EXAMPLE_KEYS;
 use waypost_core::provider::kind::ProviderType;
 
 use waypost_tests::{
-    Finished, PASSWORD, Program, Receiver, TestApp, credentials, message_to, root,
+    Finished, PASSWORD, Program, Receiver, TestApp, credentials, message_to, root, wait_until,
 };
 
 async fn run(app: &TestApp, arguments: &[&str]) -> Finished {
@@ -296,8 +301,11 @@ async fn the_example_key_is_rejected_in_production_and_no_secret_is_printed() {
 
 #[tokio::test]
 async fn the_doctor_and_the_health_check_report_their_findings() {
-    let app = TestApp::builder().without_worker().start().await;
-    succeed(&app, &["doctor"]).await;
+    let app = TestApp::builder().start().await;
+    wait_until("doctor finds no error", async || {
+        run(&app, &["doctor"]).await.success
+    })
+    .await;
     succeed(&app, &["healthcheck"]).await;
     let mut misspelt = app.variables.clone();
     misspelt.insert("WAYPOST_RETENTION_DAY".to_owned(), "30".to_owned());

@@ -36,7 +36,7 @@ pub use environment::{binaries, root};
 pub use lossy_proxy::LossyProxy;
 pub use outbox::{Attempt, OutboxRow};
 pub use people::PASSWORD;
-pub use postgres_server::PostgresServer;
+pub use postgres_server::{PostgresServer, postgres_program};
 pub use process::{Finished, Process, Program, free_port};
 pub use receiver::{Answer, ReceivedWebhook, Receiver};
 pub use redis_server::{RedisServer, Refusal};

@@ -55,11 +55,15 @@ impl PostgresServer {
         let mut admin = PgConnection::connect(&server.url_of("postgres"))
             .await
             .expect("a server that answers can be connected to");
-        let statement = format!("CREATE DATABASE \"{}\"", server.database);
-        sqlx::query(AssertSqlSafe(statement))
-            .execute(&mut admin)
-            .await
-            .expect("a database can be made");
+        let create = format!("CREATE DATABASE \"{}\"", server.database);
+        let no_sync = "ALTER SYSTEM SET fsync = off".to_owned();
+        let reload = "SELECT pg_reload_conf()".to_owned();
+        for statement in [no_sync, reload, create] {
+            sqlx::query(AssertSqlSafe(statement))
+                .execute(&mut admin)
+                .await
+                .expect("a database can be made");
+        }
         server
     }
 
@@ -90,7 +94,6 @@ impl PostgresServer {
             .args(["-p", &self.port.to_string()])
             .args(["-c", "listen_addresses=127.0.0.1"])
             .args(["-c", "unix_socket_directories="])
-            .args(["-c", "fsync=off"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -101,6 +104,16 @@ impl PostgresServer {
             PgConnection::connect(&url).await.is_ok()
         })
         .await;
+    }
+
+    /// Starts it again as a standby: it serves reads and takes no writes.
+    ///
+    /// # Panics
+    /// If it does not do that.
+    pub async fn become_standby(&mut self) {
+        self.stop().await;
+        std::fs::write(self.data.join("standby.signal"), "").expect("a file can be made");
+        self.resume().await;
     }
 
     /// Stalls it: connections stay open, new ones are accepted, and nothing gets a
@@ -149,6 +162,13 @@ impl Drop for PostgresServer {
         // Best effort: the folder is in the directory for temporary files.
         let _left_over = std::fs::remove_dir_all(&self.data);
     }
+}
+
+/// A program of PostgreSQL, such as `pg_dump`. It runs as the user under whom `make test` runs its
+/// servers, so it may not read and write the caller's files except as its input and output.
+#[must_use]
+pub fn postgres_program(name: &str) -> Command {
+    program(name)
 }
 
 fn program(name: &str) -> Command {

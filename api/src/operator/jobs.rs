@@ -1,21 +1,19 @@
 //! `waypost-api jobs` and `waypost-api workers`. Dead jobs are stored in Postgres.
 
-use chrono::SecondsFormat;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use waypost_core::clock::{Clock, Timestamp};
-use waypost_core::config::Settings;
-use waypost_core::db::connection_check::SchemaRequirement;
-use waypost_core::db::{self, OrFault, PgPool};
+use waypost_core::db::{self, OrFault, diagnosis};
 use waypost_core::delivery::dead_letter::{self, DeadLetter, DeadLetterSelection};
 use waypost_core::delivery::job::{SendJob, send_queue};
-use waypost_core::delivery::lease;
+use waypost_core::delivery::lease::{self, ListedWorker};
 use waypost_core::fault::Fault;
-use waypost_core::ids::{Ids, MessageId};
+use waypost_core::ids::MessageId;
 use waypost_core::job_queue::Queue;
 use waypost_core::redis::Redis;
 
 use super::CommandError;
+use super::output::{OutputFormat, table, timestamp};
+use super::tools::CommandTools;
 
 /// The most dead jobs that are printed.
 const DEAD_JOBS_MAX: i64 = 1_000;
@@ -23,11 +21,7 @@ const DEAD_JOBS_MAX: i64 = 1_000;
 #[derive(Debug, Subcommand)]
 pub(super) enum JobsCommand {
     /// List the dead jobs.
-    List {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Retry dead jobs, counting lost workers from 0 again.
     Retry {
         /// The id of the message.
@@ -42,6 +36,9 @@ pub(super) enum JobsCommand {
     },
     /// Drop dead jobs. Recipients that the message was not sent to become FAILED.
     Drop(DropArguments),
+    /// After a restore: hold all queued mail as dead jobs, because it may have been sent after
+    /// the backup. Stop all programs first. Mail scheduled for later is not held.
+    HoldRestored,
 }
 
 #[derive(Debug, Args)]
@@ -56,18 +53,16 @@ pub(super) struct DropArguments {
 
 /// The connections and settings of the commands.
 struct JobTools {
-    pool: PgPool,
+    tools: CommandTools,
     queue: Queue<SendJob>,
     redis: Redis,
-    settings: Settings,
-    ids: Ids,
-    clock: Clock,
+    format: OutputFormat,
 }
 
-pub(super) async fn run(command: JobsCommand) -> Result<(), CommandError> {
-    let tools = JobTools::new().await?;
+pub(super) async fn run(command: JobsCommand, format: OutputFormat) -> Result<(), CommandError> {
+    let tools = JobTools::new(format).await?;
     match command {
-        JobsCommand::List { json } => tools.list(json).await,
+        JobsCommand::List => tools.list().await,
         JobsCommand::Retry {
             message_id, chunk, ..
         } => {
@@ -76,74 +71,60 @@ pub(super) async fn run(command: JobsCommand) -> Result<(), CommandError> {
             });
             tools.retry(selection).await
         }
-        JobsCommand::Drop(DropArguments { message_ids, chunk }) => {
-            for message_id in message_ids {
-                tools.drop(message_id, chunk).await?;
-            }
-            Ok(())
-        }
+        JobsCommand::Drop(arguments) => tools.drop(arguments).await,
+        JobsCommand::HoldRestored => tools.hold_restored().await,
     }
 }
 
-pub(super) async fn print_workers(as_json: bool) -> Result<(), CommandError> {
-    let tools = JobTools::new().await?;
+pub(super) async fn print_workers(format: OutputFormat) -> Result<(), CommandError> {
+    let tools = CommandTools::new("workers").await?;
     let mut connection = tools.pool.acquire().await.or_fault("reach Postgres")?;
     let workers = lease::list_workers(&mut connection).await?;
-    if as_json {
-        let workers: Vec<Value> = workers
-            .iter()
-            .map(|worker| {
-                json!({
-                    "name": worker.name, "startedAt": timestamp(worker.started_at),
-                    "leasedUntil": timestamp(worker.leased_until), "isDead": worker.is_dead,
-                    "chunks": worker.chunks,
-                })
-            })
-            .collect();
-        println!("{:#}", Value::Array(workers));
-        return Ok(());
-    }
-    let rows = workers.into_iter().map(|worker| {
+    let head = ["WORKER", "STATE", "STARTED", "LEASED UNTIL", "CHUNKS"];
+    let rows = workers.iter().map(|worker| {
         let state = if worker.is_dead { "dead" } else { "alive" };
         [
-            worker.name,
+            worker.name.clone(),
             state.to_owned(),
             timestamp(worker.started_at),
             timestamp(worker.leased_until),
             worker.chunks.to_string(),
         ]
     });
-    let head = ["WORKER", "STATE", "STARTED", "LEASED UNTIL", "CHUNKS"];
-    print!("{}", super::table(head, rows));
+    let to_json = |worker: &ListedWorker| {
+        json!({
+            "name": worker.name, "startedAt": timestamp(worker.started_at),
+            "leasedUntil": timestamp(worker.leased_until), "isDead": worker.is_dead,
+            "chunks": worker.chunks,
+        })
+    };
+    format.print(
+        || table(head, rows),
+        || workers.iter().map(to_json).collect(),
+    );
     Ok(())
 }
 
 impl JobTools {
-    async fn new() -> Result<Self, CommandError> {
-        let settings = Settings::from_env()?;
-        let clock = Clock::system();
+    async fn new(format: OutputFormat) -> Result<Self, CommandError> {
+        let tools = CommandTools::new("jobs").await?;
+        let settings = &tools.settings;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-        let pool = super::connect_to(&settings.database_url, SchemaRequirement::Current).await?;
-        db::time::correct(&clock, &pool).await?;
         Ok(Self {
-            pool,
-            queue: send_queue(&redis, clock.clone()),
+            queue: send_queue(&redis, tools.clock.clone()),
             redis,
-            ids: Ids::new(clock.clone()),
-            settings,
-            clock,
+            tools,
+            format,
         })
     }
 
-    async fn list(&self, as_json: bool) -> Result<(), CommandError> {
-        let mut connection = self.pool.acquire().await.or_fault("reach Postgres")?;
+    async fn list(&self) -> Result<(), CommandError> {
+        let mut connection = self.tools.pool.acquire().await.or_fault("reach Postgres")?;
         let dead_jobs = dead_letter::store::list(&mut connection, DEAD_JOBS_MAX).await?;
-        if as_json {
-            let dead_jobs: Vec<Value> = dead_jobs.iter().map(dead_job_json).collect();
-            println!("{:#}", json!({ "deadJobs": dead_jobs }));
-        } else {
-            print!("{}", dead_jobs_table(dead_jobs));
-        }
+        self.format.print(
+            || dead_jobs_table(&dead_jobs),
+            || json!({ "deadJobs": dead_jobs.iter().map(dead_job_json).collect::<Value>() }),
+        );
         Ok(())
     }
 
@@ -156,11 +137,17 @@ impl JobTools {
     }
 
     async fn retry(&self, selection: DeadLetterSelection) -> Result<(), CommandError> {
-        let now = self.clock.now();
-        let mut transaction = db::begin(&self.pool, "reach Postgres").await?;
-        let settings = &self.settings.sending;
+        let CommandTools {
+            pool,
+            settings,
+            clock,
+            ids,
+            ..
+        } = &self.tools;
+        let mut transaction = db::begin(pool, "reach Postgres").await?;
+        let settings = &settings.sending;
         let jobs =
-            dead_letter::retry(&mut transaction, selection, settings, &self.ids, now).await?;
+            dead_letter::retry(&mut transaction, selection, settings, ids, clock.now()).await?;
         if let DeadLetterSelection::Of { message_id, chunk } = selection
             && jobs.is_empty()
         {
@@ -168,9 +155,7 @@ impl JobTools {
             return Err(no_dead_job(message_id, chunk, is_known).into());
         }
         transaction.commit().await.or_fault("retry jobs")?;
-        for job in &jobs {
-            println!("{} {}", job.message_id, job.chunk);
-        }
+        self.print_jobs(&jobs);
         if let Err(fault) = self.queue.push(&jobs).await {
             let cause = self.cause(&fault).await;
             eprintln!(
@@ -180,21 +165,73 @@ impl JobTools {
         Ok(())
     }
 
-    async fn drop(&self, message_id: MessageId, chunk: Option<i32>) -> Result<(), CommandError> {
-        let now = self.clock.now();
-        let selection = DeadLetterSelection::Of { message_id, chunk };
-        let mut transaction = db::begin(&self.pool, "reach Postgres").await?;
-        let dropped = dead_letter::discard(&mut transaction, selection, &self.ids, now).await?;
-        if dropped.is_empty() {
-            let is_known = dead_letter::store::is_known(&mut transaction, message_id).await?;
-            return Err(no_dead_job(message_id, chunk, is_known).into());
+    async fn drop(&self, arguments: DropArguments) -> Result<(), CommandError> {
+        let CommandTools {
+            pool, clock, ids, ..
+        } = &self.tools;
+        let chunk = arguments.chunk;
+        let mut dropped = Vec::new();
+        for message_id in arguments.message_ids {
+            let selection = DeadLetterSelection::Of { message_id, chunk };
+            let mut transaction = db::begin(pool, "reach Postgres").await?;
+            let found = dead_letter::discard(&mut transaction, selection, ids, clock.now()).await?;
+            if found.is_empty() {
+                let is_known = dead_letter::store::is_known(&mut transaction, message_id).await?;
+                return Err(no_dead_job(message_id, chunk, is_known).into());
+            }
+            transaction.commit().await.or_fault("drop jobs")?;
+            if self.format == OutputFormat::Text {
+                for (job, recipients) in &found {
+                    println!("{} {}: {recipients} recipients", job.message_id, job.chunk);
+                }
+            }
+            dropped.extend(found);
         }
-        transaction.commit().await.or_fault("drop jobs")?;
-        for (job, recipients) in dropped {
-            println!("{} {}: {recipients} recipients", job.message_id, job.chunk);
-        }
+        let to_json = |(job, recipients): &(SendJob, usize)| {
+            let mut shown = job_json(job);
+            shown["recipients"] = json!(recipients);
+            shown
+        };
+        let to_json = || json!({ "jobs": dropped.iter().map(to_json).collect::<Value>() });
+        self.format.print(String::new, to_json);
         Ok(())
     }
+
+    /// Leases of running workers would be taken away, so none may run.
+    async fn hold_restored(&self) -> Result<(), CommandError> {
+        let CommandTools {
+            pool, clock, ids, ..
+        } = &self.tools;
+        let doing = "hold the queued mail";
+        let mut transaction = db::begin(pool, doing).await?;
+        let running = diagnosis::facts(&mut transaction).await?.processes;
+        if running > 0 {
+            return Err(format!(
+                "{running} processes of Waypost use this database: stop all APIs, workers and schedulers first"
+            )
+            .into());
+        }
+        let jobs = dead_letter::hold_restored(&mut transaction, ids, clock.now()).await?;
+        transaction.commit().await.or_fault(doing)?;
+        self.print_jobs(&jobs);
+        eprintln!(
+            "{} jobs are held. Start the programs; then `waypost-api jobs list` shows the jobs, `jobs retry` sends them, and `jobs drop` fails their recipients",
+            jobs.len()
+        );
+        Ok(())
+    }
+
+    fn print_jobs(&self, jobs: &[SendJob]) {
+        let line = |job: &SendJob| format!("{} {}\n", job.message_id, job.chunk);
+        self.format.print(
+            || jobs.iter().map(line).collect(),
+            || json!({ "jobs": jobs.iter().map(job_json).collect::<Value>() }),
+        );
+    }
+}
+
+fn job_json(job: &SendJob) -> Value {
+    json!({ "messageId": job.message_id, "chunk": job.chunk, "organizationId": job.organization_id })
 }
 
 fn no_dead_job(message_id: MessageId, chunk: Option<i32>, is_known: bool) -> String {
@@ -213,7 +250,7 @@ fn dead_job_json(chunk: &DeadLetter) -> Value {
     })
 }
 
-fn dead_jobs_table(dead_jobs: Vec<DeadLetter>) -> String {
+fn dead_jobs_table(dead_jobs: &[DeadLetter]) -> String {
     let head = [
         "MESSAGE",
         "CHUNK",
@@ -223,7 +260,7 @@ fn dead_jobs_table(dead_jobs: Vec<DeadLetter>) -> String {
         "DEAD SINCE",
         "REASON",
     ];
-    let rows = dead_jobs.into_iter().map(|chunk| {
+    let rows = dead_jobs.iter().map(|chunk| {
         [
             chunk.job.message_id.to_string(),
             chunk.job.chunk.to_string(),
@@ -231,12 +268,8 @@ fn dead_jobs_table(dead_jobs: Vec<DeadLetter>) -> String {
             chunk.recipients.to_string(),
             chunk.losses.to_string(),
             timestamp(chunk.dead_since),
-            chunk.reason,
+            chunk.reason.clone(),
         ]
     });
-    super::table(head, rows)
-}
-
-fn timestamp(moment: Timestamp) -> String {
-    moment.to_rfc3339_opts(SecondsFormat::Secs, true)
+    table(head, rows)
 }

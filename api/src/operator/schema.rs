@@ -4,10 +4,12 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use waypost_core::config::Settings;
 use waypost_core::db::connection_check::{self, SchemaRequirement};
 
 use super::CommandError;
+use super::output::OutputFormat;
 
 /// The pause between two looks at the schema.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -17,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Why the database cannot be used, when waiting does not help or the time is over.
-pub(super) async fn wait(time_max: Duration) -> Result<(), CommandError> {
+pub(super) async fn wait(time_max: Duration, format: OutputFormat) -> Result<(), CommandError> {
     let settings = Settings::from_env()?;
     let mut reported = None;
     let looks = async {
@@ -45,6 +47,12 @@ pub(super) async fn wait(time_max: Duration) -> Result<(), CommandError> {
             .into());
         }
     }
-    eprintln!("The schema is up to date");
+    print_current(format);
     Ok(())
+}
+
+/// Says that the schema is that of this version.
+pub(super) fn print_current(format: OutputFormat) {
+    eprintln!("The schema is up to date");
+    format.print(String::new, || json!({ "isCurrent": true }));
 }

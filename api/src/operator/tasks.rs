@@ -4,27 +4,25 @@
 use std::time::Duration;
 
 use serde_json::json;
-use waypost_core::db::{OrFault, PgPool};
+use waypost_core::db::OrFault;
 use waypost_core::task_log::{TaskState, store};
 
 use super::CommandError;
+use super::output::{self, OutputFormat};
+use super::tools::CommandTools;
 
 /// Prints each task: its interval, its last run, the duration of that run, its lag and
 /// its last error.
 ///
 /// # Errors
 /// The names of late tasks, or that no scheduler has run yet.
-pub(super) async fn show(pool: &PgPool, as_json: bool) -> Result<(), CommandError> {
-    let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
+pub(super) async fn show(format: OutputFormat) -> Result<(), CommandError> {
+    let tools = CommandTools::new("tasks").await?;
+    let mut connection = tools.pool.acquire().await.or_fault("reach Postgres")?;
     let tasks = store::list(&mut connection).await?;
-    if as_json {
-        let tasks: Vec<_> = tasks.iter().map(to_json).collect();
-        println!("{:#}", serde_json::Value::from(tasks));
-    } else {
-        print!("{}", table(&tasks));
-    }
+    format.print(|| table(&tasks), || tasks.iter().map(to_json).collect());
     if tasks.is_empty() {
-        return Err("no scheduler has run yet".into());
+        return Err("no scheduler has run yet: start waypost-scheduler".into());
     }
     let late: Vec<&str> = tasks
         .iter()
@@ -74,11 +72,11 @@ fn table(tasks: &[TaskState]) -> String {
             task.last_error.clone().unwrap_or_else(|| "-".to_owned()),
         ]
     });
-    super::table(head, rows)
+    output::table(head, rows)
 }
 
 /// A duration in its largest fitting unit.
-fn short(duration: Duration) -> String {
+pub(super) fn short(duration: Duration) -> String {
     match duration.as_secs() {
         0 => format!("{} ms", duration.as_millis()),
         seconds @ 1..600 => format!("{seconds} s"),

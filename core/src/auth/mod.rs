@@ -84,7 +84,9 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    fn is_valid(&self, now: Timestamp) -> bool {
+    /// Whether the key is neither revoked nor expired.
+    #[must_use]
+    pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
 

@@ -313,6 +313,25 @@ pub(super) async fn revoke(
     Ok(())
 }
 
+/// Revokes all keys of an organization and returns those that were not revoked before.
+pub async fn revoke_all(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    now: Timestamp,
+) -> Result<Vec<ApiKeyId>, Fault> {
+    query_scalar!(
+        r#"UPDATE api_keys
+           SET revoked_at = $2
+           WHERE organization_id = $1 AND revoked_at IS NULL
+           RETURNING id AS "id: ApiKeyId""#,
+        organization_id.0,
+        now,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("revoke the API keys of an organization")
+}
+
 /// Records when keys were used, unless another process recorded a use of the key within
 /// the last minute.
 pub(super) async fn record_uses(

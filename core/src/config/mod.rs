@@ -3,6 +3,7 @@
 //! descriptions in this module.
 
 mod attachments;
+mod examined;
 mod links;
 mod monitoring;
 mod people;
@@ -31,6 +32,7 @@ use crate::telemetry::{self, LogFormat};
 
 pub use crate::provider::smtp::settings::SmtpSettings;
 pub use attachments::AttachmentSettings;
+pub use examined::ExaminedSettings;
 pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
 pub use monitoring::MonitoringSettings;
 pub use people::{OidcSettings, PeopleSettings};
@@ -157,17 +159,7 @@ impl Settings {
     /// # Errors
     /// All mistakes.
     pub fn from_env() -> Result<Self, ConfigError> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the one place that reads the environment"
-        )]
-        let variables = std::env::vars_os();
-        // Variables of other programs need not be valid UTF-8.
-        let variables = variables.filter_map(|(name, value)| {
-            let value = value.to_string_lossy().into_owned();
-            Some((name.into_string().ok()?, value))
-        });
-        Self::from_map(&variables.collect())
+        Self::from_map(&environment())
     }
 
     /// Reads the settings from a map of variables.
@@ -269,6 +261,21 @@ impl Settings {
             tracing::warn!(name, "Ignored an unknown setting");
         }
     }
+}
+
+/// The variables of the process.
+fn environment() -> HashMap<String, String> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the environment"
+    )]
+    let variables = std::env::vars_os();
+    // Variables of other programs need not be valid UTF-8.
+    let variables = variables.filter_map(|(name, value)| {
+        let value = value.to_string_lossy().into_owned();
+        Some((name.into_string().ok()?, value))
+    });
+    variables.collect()
 }
 
 fn read_keys(

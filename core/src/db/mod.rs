@@ -3,6 +3,7 @@
 
 pub mod advisory_locks;
 pub mod connection_check;
+pub mod diagnosis;
 pub(crate) mod id_range;
 pub mod leader_lock;
 pub mod lifo_pool;

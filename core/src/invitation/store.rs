@@ -65,6 +65,22 @@ pub async fn delete_of(
     Ok(())
 }
 
+/// Deletes all invitations to an organization and returns them.
+pub async fn delete_all(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+) -> Result<Vec<InvitationId>, Fault> {
+    query_scalar!(
+        r#"DELETE FROM invitations
+           WHERE organization_id = $1
+           RETURNING id AS "id: InvitationId""#,
+        organization_id.0,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("withdraw the invitations to an organization")
+}
+
 /// One invitation that has not expired.
 pub async fn find(
     connection: &mut PgConnection,

@@ -214,6 +214,52 @@ pub(super) async fn delete(
     Ok(())
 }
 
+/// Deletes all members of an organization with their sessions in it, and returns the
+/// memberships.
+pub async fn delete_all(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+) -> Result<Vec<(MembershipId, UserId)>, Fault> {
+    query!(
+        "DELETE FROM sessions WHERE organization_id = $1",
+        organization_id.0
+    )
+    .execute(&mut *connection)
+    .await
+    .or_fault("end the sessions of an organization")?;
+    let rows = query!(
+        r#"DELETE FROM memberships
+           WHERE organization_id = $1
+           RETURNING id AS "id: MembershipId", user_id AS "user_id: UserId""#,
+        organization_id.0,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("remove the members of an organization")?;
+    Ok(rows.into_iter().map(|row| (row.id, row.user_id)).collect())
+}
+
+/// The memberships of a user, with their organizations.
+pub async fn list_of_user(
+    connection: &mut PgConnection,
+    user_id: UserId,
+) -> Result<Vec<(MembershipId, OrganizationId)>, Fault> {
+    let rows = query!(
+        r#"SELECT id AS "id: MembershipId", organization_id AS "organization_id: OrganizationId"
+           FROM memberships
+           WHERE user_id = $1
+           ORDER BY created_at, id"#,
+        user_id.0,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list the memberships of a user")?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.id, row.organization_id))
+        .collect())
+}
+
 struct MemberRow {
     id: Uuid,
     user_id: Uuid,

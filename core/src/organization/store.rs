@@ -4,6 +4,7 @@ use sqlx::{PgConnection, query, query_as};
 
 use super::settings::{OrganizationSettings, SettingsChange};
 use super::{Organization, UnverifiedDomains};
+use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
@@ -49,6 +50,46 @@ pub async fn find(
             .unwrap_or(UnverifiedDomains::Reject),
         created_at: row.created_at,
     }))
+}
+
+/// An organization and how much it has, for the operator.
+#[derive(Debug)]
+pub struct ListedOrganization {
+    pub id: OrganizationId,
+    pub name: String,
+    pub created_at: Timestamp,
+    /// API keys that are neither revoked nor expired.
+    pub api_keys: i64,
+    pub members: i64,
+    /// Active provider accounts.
+    pub provider_accounts: i64,
+    /// Jobs whose mail is not sent yet.
+    pub jobs: i64,
+}
+
+/// All organizations, the oldest first, or only one.
+pub async fn list(
+    connection: &mut PgConnection,
+    only: Option<OrganizationId>,
+) -> Result<Vec<ListedOrganization>, Fault> {
+    query_as!(
+        ListedOrganization,
+        r#"SELECT o.id AS "id: OrganizationId", o.name, o.created_at,
+                  (SELECT count(*) FROM api_keys k
+                   WHERE k.organization_id = o.id AND k.revoked_at IS NULL
+                     AND (k.expires_at IS NULL OR k.expires_at > now())) AS "api_keys!",
+                  (SELECT count(*) FROM memberships m WHERE m.organization_id = o.id) AS "members!",
+                  (SELECT count(*) FROM provider_accounts a
+                   WHERE a.organization_id = o.id AND a.is_active) AS "provider_accounts!",
+                  (SELECT count(*) FROM outbox j WHERE j.organization_id = o.id) AS "jobs!"
+           FROM organizations o
+           WHERE $1::uuid IS NULL OR o.id = $1
+           ORDER BY o.created_at, o.id"#,
+        only.map(|id| id.0),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list organizations")
 }
 
 /// The settings of an organization; `None` if there is no such organization.

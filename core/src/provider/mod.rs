@@ -48,6 +48,7 @@ mod mailgun;
 pub mod management;
 pub mod outcome;
 mod postmark;
+pub mod reach;
 mod retry_after;
 mod sendgrid;
 pub mod ses;

@@ -96,6 +96,16 @@ pub enum TransportError {
     Unanswered { reason: String },
 }
 
+impl TransportError {
+    /// The cause, without what it proves about the request.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::NotSent { reason } | Self::Unanswered { reason } => reason,
+        }
+    }
+}
+
 impl Transport {
     /// A transport with a connection pool of its own.
     ///

@@ -1,6 +1,7 @@
 //! Redis: the connection pool and the key prefix. Correctness never depends on Redis; every
 //! module that uses it works without it.
 
+pub mod diagnosis;
 pub(crate) mod fail_fast;
 pub(crate) mod gcra;
 

@@ -48,6 +48,8 @@ pub const LOSSES_MAX: i16 = 2 * QUARANTINE_FROM + 1;
 const REASON_CHARS_MAX: usize = 300;
 /// The error of recipients that the operator dropped.
 const DROPPED: &str = "dropped by the operator";
+/// The reason of dead letters that the operator held after a restore.
+const HELD: &str = "held after a restore: it may have been sent after the backup";
 
 /// Why a chunk lost its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +137,23 @@ pub(super) async fn dead_letter_exhausted(
     let dead = store::dead_letter_exhausted(connection, jobs, LOSSES_MAX, &reason, now).await?;
     dead.iter().for_each(|job| log_dead_letter(*job));
     Ok(dead)
+}
+
+/// Makes dead letters of all queued mail after a restore, except mail that is scheduled for
+/// later, because it may have been sent after the backup. No worker may run. The operator then
+/// retries or drops it.
+pub async fn hold_restored(
+    connection: &mut PgConnection,
+    ids: &Ids,
+    now: Timestamp,
+) -> Result<Vec<SendJob>, Fault> {
+    let jobs = store::hold_all(&mut *connection, HELD, now).await?;
+    for (job, origin) in with_origins(&jobs) {
+        let change = AuditChange::new("message.held", job.message_id)
+            .with(serde_json::json!({ "chunk": job.chunk }));
+        audit::store::insert(connection, job.organization_id, &origin, &change, ids, now).await?;
+    }
+    Ok(jobs)
 }
 
 /// Makes dead letters due again, with no losses, and returns them to be pushed. Their open

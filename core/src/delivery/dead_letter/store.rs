@@ -114,6 +114,30 @@ pub(super) async fn dead_letter(
     Ok(())
 }
 
+/// Makes dead letters of all chunks, leased or not, except those of messages that are scheduled
+/// for later. No worker may run.
+pub(super) async fn hold_all(
+    connection: &mut PgConnection,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Vec<SendJob>, Fault> {
+    let rows = query!(
+        r#"UPDATE outbox o
+           SET dead_at = $2, dead_reason = $1, wake_at = '9999-12-31', leased_by = NULL, begun_at = NULL
+           WHERE o.dead_at IS NULL AND (o.due_at IS NULL OR o.due_at <= $2)
+           RETURNING o.message_id, o.chunk, o.organization_id"#,
+        reason,
+        now,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("hold the queued mail")?;
+    Ok(rows
+        .into_iter()
+        .map(|row| job(row.message_id, row.chunk, row.organization_id))
+        .collect())
+}
+
 /// The dead letters, the oldest first.
 pub async fn list(connection: &mut PgConnection, limit: i64) -> Result<Vec<DeadLetter>, Fault> {
     let rows = query!(
