@@ -66,6 +66,10 @@ fuzz-code: ## fuzz the parsers of untrusted data with libFuzzer, FUZZ_SECONDS (6
 chaos: ## inject faults under load and check that no message is lost or sent twice; MESSAGES (50,000), SEED
 	@scripts/chaos.sh $(ARGS)
 
+.PHONY: test-servers
+test-servers: ## failovers of Redis (Sentinel, TLS, ACL) and PostgreSQL (TLS, standby, PgBouncer) under load; ARGS=redis for one
+	@scripts/test-servers.sh $(ARGS)
+
 .PHONY: judges
 judges: ## compare with independent implementations: vendors' clients, a mail server, handlebars.js, mjml; ARGS=smtp runs one
 	@scripts/judges.sh $(ARGS)

@@ -237,25 +237,35 @@ close_inherited_files() {
     done
 }
 
-# stop_all NAME… : stops the running processes and waits for them. Stops PostgreSQL and Redis last.
+# stop_all NAME… : stops the running processes and waits for them. Stops PostgreSQL and Redis (postgres*, redis*) last.
 stop_all() {
     local name servers=()
     for name in "$@"; do
         case $name in
-        postgres | redis) servers+=("$name") ;;
+        postgres* | redis*) servers+=("$name") ;;
         *) signal "$name" TERM ;;
         esac
     done
     for name in "$@"; do
-        [[ $name == postgres || $name == redis ]] || await_end "$name" KILL
+        [[ $name == postgres* || $name == redis* ]] || await_end "$name" KILL
     done
     for name in ${servers[@]+"${servers[@]}"}; do
         # For Postgres, INT means: disconnect all clients and shut down (TERM would wait for them); QUIT: exit at once.
-        if [[ $name == postgres ]]; then signal postgres INT; else signal "$name" TERM; fi
+        if [[ $name == postgres* ]]; then signal "$name" INT; else signal "$name" TERM; fi
     done
     for name in ${servers[@]+"${servers[@]}"}; do
-        if [[ $name == postgres ]]; then await_end postgres QUIT; else await_end "$name" KILL; fi
+        if [[ $name == postgres* ]]; then await_end "$name" QUIT; else await_end "$name" KILL; fi
     done
+}
+
+# stop_everything : stops all processes of the state directory.
+stop_everything() {
+    local file
+    local -a names=()
+    for file in "$STATE"/run/*.pid; do
+        [[ ! -e $file ]] || names+=("$(basename "$file" .pid)")
+    done
+    stop_all ${names[@]+"${names[@]}"}
 }
 
 # signal NAME SIGNAL : sends a signal to the process started under this name, if it still runs.

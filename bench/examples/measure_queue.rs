@@ -19,6 +19,7 @@ use waypost_core::clock::Clock;
 use waypost_core::delivery::job::SendJob;
 use waypost_core::ids::{MessageId, OrganizationId};
 use waypost_core::job_queue::{Capacity, JobEnd, Queue, QueueSettings};
+use waypost_core::redis::Redis;
 
 /// Jobs per round.
 const JOBS: usize = 50_000;
@@ -45,13 +46,9 @@ fn queue(name: &str) -> Queue<SendJob> {
         reason = "the person who runs it sets the URL"
     )]
     let url = std::env::var("WAYPOST_TEST_REDIS_URL").expect("WAYPOST_TEST_REDIS_URL is set");
-    let pool = deadpool_redis::Config::from_url(&url)
-        .create_pool(Some(deadpool_redis::Runtime::Tokio1))
-        .expect("a pool can be made");
-    let client = redis::Client::open(url).expect("the URL can be read");
     let prefix = format!("measure-{name}-{}", std::process::id());
-    let settings = QueueSettings::default();
-    Queue::new(pool, client, &prefix, "send", Clock::system(), settings)
+    let redis = Redis::new(&url.into(), &prefix).expect("the URL can be read");
+    Queue::new(&redis, "send", Clock::system(), QueueSettings::default())
 }
 
 fn job(number: usize, organizations: usize) -> SendJob {

@@ -144,11 +144,7 @@ impl SuppressionBench<'_> {
             self.prefix, self.caller.organization
         );
         let began = Instant::now();
-        let mut connection = redis
-            .client
-            .get_multiplexed_async_connection()
-            .await
-            .expect("Redis answers");
+        let mut connection = redis.pool.get().await.expect("Redis answers");
         loop {
             self.count_suppressed(checker, &[unsuppressed(0)]).await;
             let (complete,): (i64,) = redis::cmd("BITFIELD_RO")
@@ -156,7 +152,7 @@ impl SuppressionBench<'_> {
                 .arg("GET")
                 .arg("i64")
                 .arg("#2")
-                .query_async(&mut connection)
+                .query_async(&mut *connection)
                 .await
                 .expect("Redis answers");
             if complete == 1 {
@@ -175,7 +171,7 @@ impl SuppressionBench<'_> {
         let size = redis::cmd("MEMORY")
             .arg("USAGE")
             .arg(&key)
-            .query_async(&mut connection)
+            .query_async(&mut *connection)
             .await;
         size.expect("Redis returns the size of a key")
     }

@@ -30,7 +30,7 @@ const LAST_AT: f64 = 0.92;
 const RECEIVERS_LAST_AT: f64 = 0.6;
 
 /// Response time of every provider, so that a killed worker always has calls in progress.
-const LATENCY_MS: u64 = 80;
+pub(crate) const LATENCY_MS: u64 = 80;
 /// How long Redis refuses writes: minimum and maximum, in seconds.
 const REDIS_FULL: (f64, f64) = (6.0, 12.0);
 /// FLUSHALL commands in a row, so that some of them find a backlog in Redis.

@@ -1,5 +1,5 @@
-//! A load balancer in front of the APIs: the address that providers call. It forwards
-//! each connection to an API that accepts it, and reads nothing.
+//! A load balancer in front of the APIs, which is the address that providers call, or in front
+//! of the servers. It forwards each connection to a target that accepts it, and reads nothing.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,21 +9,32 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// Serves for as long as it is polled.
-pub(crate) async fn serve(listener: TcpListener, apis: Vec<SocketAddr>) {
-    let (apis, next) = (Arc::new(apis), AtomicUsize::new(0));
+/// Serves for as long as it is polled. Each connection tries the targets in turn, from the
+/// next one on.
+pub(crate) async fn serve(listener: TcpListener, targets: Vec<SocketAddr>) {
+    let next = AtomicUsize::new(0);
+    serve_from(listener, targets, || next.fetch_add(1, Ordering::Relaxed)).await;
+}
+
+/// Serves for as long as it is polled. Each connection goes to the first target that accepts
+/// it.
+pub(crate) async fn serve_in_order(listener: TcpListener, targets: Vec<SocketAddr>) {
+    serve_from(listener, targets, || 0).await;
+}
+
+async fn serve_from(listener: TcpListener, targets: Vec<SocketAddr>, first: impl Fn() -> usize) {
+    let targets = Arc::new(targets);
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        let (apis, first) = (Arc::clone(&apis), next.fetch_add(1, Ordering::Relaxed));
-        connections.spawn(forward(client, apis, first));
+        connections.spawn(forward(client, Arc::clone(&targets), first()));
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn forward(mut client: TcpStream, apis: Arc<Vec<SocketAddr>>, first: usize) {
-    for nth in 0..apis.len() {
-        let api = apis[(first + nth) % apis.len()];
-        if let Ok(mut connection) = TcpStream::connect(api).await {
+async fn forward(mut client: TcpStream, targets: Arc<Vec<SocketAddr>>, first: usize) {
+    for nth in 0..targets.len() {
+        let target = targets[(first + nth) % targets.len()];
+        if let Ok(mut connection) = TcpStream::connect(target).await {
             // Either side may end the connection at any time.
             let _ended = copy_bidirectional(&mut client, &mut connection).await;
             return;

@@ -16,6 +16,9 @@
 //!
 //! `scripts/chaos.sh` starts the servers and this program. The simulator is a part of
 //! this process, which is never killed, so its records are reliable.
+//!
+//! With `--server-fault` there is one fault: a failover of PostgreSQL or Redis. `make
+//! test-servers` runs it so.
 
 mod cancellation;
 mod faults;
@@ -29,6 +32,7 @@ mod random;
 mod receiver;
 mod records;
 mod report;
+mod server_fault;
 mod servers;
 mod tenants;
 mod verification;
@@ -36,6 +40,7 @@ mod verification;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -56,6 +61,7 @@ use output::progress;
 use plan::{ORGANIZATIONS, Plan, Policy};
 use random::Random;
 use receiver::Receiver;
+use server_fault::{Forward, ServerFault};
 use servers::Servers;
 use tenants::{Configurator, Tenant};
 use verification::{Verification, Verifier};
@@ -108,6 +114,9 @@ struct Options {
     /// A database without tables.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     database_url: String,
+    /// Another URL of the database, by which this program reads the tables.
+    #[arg(long)]
+    tables_url: Option<String>,
     #[arg(long, env = "REDIS_URL")]
     redis_url: String,
     /// Folder of Waypost's programs.
@@ -116,9 +125,26 @@ struct Options {
     /// libfaketime, which makes some clocks wrong. Without it all clocks are right.
     #[arg(long, env = "FAKETIME_LIBRARY")]
     faketime: Option<PathBuf>,
+    /// Instead of all faults, this action of `scripts/failover-servers.sh` in the middle of a
+    /// short load.
+    #[arg(long)]
+    server_fault: Option<String>,
+    /// Forward each connection to the first of these servers that accepts it:
+    /// `address=server,server`.
+    #[arg(long)]
+    forward: Option<Forward>,
+    /// The first port to try.
+    #[arg(long, default_value_t = PORT_FIRST)]
+    port_first: u16,
     /// The state directory of `scripts/chaos.sh`.
     #[arg(long, env = "STATE")]
     state: PathBuf,
+}
+
+impl Options {
+    fn tables_url(&self) -> &str {
+        self.tables_url.as_deref().unwrap_or(&self.database_url)
+    }
 }
 
 /// A prepared run: everything is started and configured.
@@ -153,15 +179,28 @@ async fn main() -> ExitCode {
 async fn chaos(options: Options) -> bool {
     let mut random = Random::new(options.seed);
     let lasts = Duration::from_secs((options.messages / MESSAGES_PER_SECOND) as u64);
-    let plan = Plan::new(random.number(), options.messages, lasts.max(LOAD_TIME_MIN));
+    let lasts = match options.server_fault {
+        Some(_) => server_fault::LOAD_TIME,
+        None => lasts.max(LOAD_TIME_MIN),
+    };
+    let plan = Plan::new(random.number(), options.messages, lasts);
     let run = Run::start(options, plan).await;
-    let faults = Faults::new(Arc::clone(&run.targets), random.fork(), run.plan.duration);
+    let faults = run.faults(&mut random);
     let fleet = Arc::clone(&run.targets.fleet);
     // Processes that end by themselves are started again until the count is complete.
     tokio::select! {
         passed = run.execute(faults, random) => passed,
         () = async move { fleet.supervise().await } => false,
     }
+}
+
+async fn start_forwarding(forward: &Forward) {
+    let listener = TcpListener::bind(forward.listen).await;
+    let listener = listener.expect("the port is free");
+    tokio::spawn(load_balancer::serve_in_order(
+        listener,
+        forward.servers.clone(),
+    ));
 }
 
 fn http_client() -> Client {
@@ -177,8 +216,11 @@ impl Run {
         let clock = Clock::system();
         let begun = clock.now();
         let logs = options.state.join("log");
+        if let Some(forward) = &options.forward {
+            start_forwarding(forward).await;
+        }
         let simulator = start_simulator(&options);
-        let mut ports = Ports(PORT_FIRST);
+        let mut ports = Ports(options.port_first);
         let apis: Vec<SocketAddr> = (0..APIS).map(|_| ports.free()).collect();
         let balancer = TcpListener::bind(ports.free())
             .await
@@ -243,8 +285,27 @@ impl Run {
         }
     }
 
+    /// What fails during the load. The future returns whether all went well.
+    fn faults(&self, random: &mut Random) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        let targets = Arc::clone(&self.targets);
+        if let Some(action) = self.options.server_fault.clone() {
+            let fault = ServerFault {
+                targets,
+                http: self.load.http.clone(),
+                apis: self.load.apis.clone(),
+                action,
+            };
+            return Box::pin(fault.run());
+        }
+        let faults = Faults::new(targets, random.fork(), self.plan.duration);
+        Box::pin(async {
+            faults.run().await;
+            true
+        })
+    }
+
     /// Sends while faults happen, waits, counts. True if nothing is wrong.
-    async fn execute(self, faults: Faults, random: Random) -> bool {
+    async fn execute(self, faults: impl Future<Output = bool>, random: Random) -> bool {
         progress(format!(
             "{} messages for {} recipients in {} requests, over {} s",
             self.options.messages,
@@ -259,7 +320,7 @@ impl Run {
                 self.load.accepted()
             ));
         };
-        tokio::join!(sending, faults.run());
+        let ((), is_well) = tokio::join!(sending, faults);
         let is_idle = self.wait_until_idle().await;
         let (is_complete, verification) = self.count().await;
         let mut highest_rate = 0.0_f64;
@@ -276,7 +337,11 @@ impl Run {
             verification.explained,
             verification.webhooks_missing(),
         );
-        is_idle && is_complete && verification.violations.is_empty() && highest_rate <= 1.0
+        is_well
+            && is_idle
+            && is_complete
+            && verification.violations.is_empty()
+            && highest_rate <= 1.0
     }
 
     async fn wait_until_idle(&self) -> bool {
@@ -299,13 +364,13 @@ impl Run {
         } else {
             IDLE_WITHIN_LONG
         };
-        idle::wait_until_idle(&self.options.database_url, &self.targets.simulator, bound).await
+        idle::wait_until_idle(self.options.tables_url(), &self.targets.simulator, bound).await
     }
 
     /// Counts. The flag is true if every planned recipient was accepted, and the
     /// providers have no others.
     async fn count(&self) -> (bool, Verification) {
-        let (url, simulator) = (&self.options.database_url, &self.targets.simulator);
+        let (url, simulator) = (self.options.tables_url(), &self.targets.simulator);
         let results = self.load.take();
         let final_states = records::final_states(url)
             .await

@@ -35,6 +35,9 @@ const MAGIC_SHARE: f64 = 0.15;
 /// repeats a request after most faults.
 const SCHEDULED_SHARE: f64 = 0.12;
 const SCHEDULED_SECONDS: (f64, f64) = (15.0, 40.0);
+/// The same in a load shorter than a minute.
+const SCHEDULED_SECONDS_SHORT: (f64, f64) = (20.0, 25.0);
+const SHORT: Duration = Duration::from_secs(60);
 /// Share of the messages that are cancelled.
 const CANCELLED_SHARE: f64 = 0.08;
 /// How many seconds after their acceptance, or around their time, messages are cancelled.
@@ -176,6 +179,7 @@ struct Planner {
     random: Random,
     addresses: usize,
     seed: u64,
+    scheduled_seconds: (f64, f64),
 }
 
 impl Plan {
@@ -185,6 +189,11 @@ impl Plan {
             random: Random::new(seed).fork(),
             addresses: 0,
             seed,
+            scheduled_seconds: if duration < SHORT {
+                SCHEDULED_SECONDS_SHORT
+            } else {
+                SCHEDULED_SECONDS
+            },
         };
         let mut submissions = Vec::new();
         let mut planned = 0;
@@ -279,7 +288,7 @@ impl Planner {
     }
 
     fn message(&mut self, recipients: Vec<Recipient>) -> Message {
-        let (least, most) = SCHEDULED_SECONDS;
+        let (least, most) = self.scheduled_seconds;
         let scheduled = match self.random.chance(SCHEDULED_SHARE) {
             true => Some(Duration::from_secs_f64(self.random.between(least, most))),
             false => None,

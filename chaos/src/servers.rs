@@ -84,9 +84,19 @@ impl Servers {
         set.await.expect("a running Redis can be configured");
     }
 
-    async fn run(&self, action: &'static str) {
+    /// Makes a server of `make test-servers` fail over.
+    pub(crate) async fn fail_over(&self, action: String) {
+        self.run_script("scripts/failover-servers.sh", action).await;
+    }
+
+    async fn run(&self, action: &str) {
+        let action = action.to_owned();
+        self.run_script("scripts/chaos-servers.sh", action).await;
+    }
+
+    async fn run_script(&self, script: &'static str, action: String) {
         let state = self.state.clone();
-        let ended = tokio::spawn(run_script(state, action)).await;
+        let ended = tokio::spawn(run_script(state, script, action)).await;
         ended.expect("a script does not panic");
     }
 }
@@ -98,12 +108,11 @@ pub(crate) async fn wait_for_scripts() {
     all.expect("the semaphore is never closed").forget();
 }
 
-async fn run_script(state: PathBuf, action: &'static str) {
+async fn run_script(state: PathBuf, script: &'static str, action: String) {
     let permit = SCRIPTS.acquire().await;
-    let script = waypost_tests::root().join("scripts/chaos-servers.sh");
     let ended = Command::new("bash")
-        .arg(script)
-        .arg(action)
+        .arg(waypost_tests::root().join(script))
+        .arg(&action)
         .env("STATE", state)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -322,7 +322,7 @@ fn the_manifests_keep_the_homes_too() {
         ("sqlx", &["core"]),
         ("reqwest", &["core"]),
         ("redis", &["core"]),
-        ("deadpool-redis", &["core"]),
+        ("deadpool", &["core"]),
         ("apalis", &["worker"]),
         ("apalis-core", &["core"]),
         ("clap", &["api", "worker", "scheduler"]),

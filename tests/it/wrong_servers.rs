@@ -125,6 +125,28 @@ async fn every_command_reports_an_unusable_postgres_in_one_sentence() {
 }
 
 #[tokio::test]
+async fn a_server_that_accepts_no_writes_is_not_used() {
+    let app = TestApp::builder().without_worker().start().await;
+    let mut standby = url::Url::parse(&app.variables["DATABASE_URL"]).unwrap();
+    standby.set_query(Some("options[default_transaction_read_only]=on"));
+    let variables = with(&app, "DATABASE_URL", standby.as_str());
+    let part = "accepts no writes: is it a standby";
+    for arguments in COMMANDS {
+        let finished = Program::Api.run(arguments, &variables).await;
+        assert_reported(&format!("{arguments:?}"), &finished, &[part]);
+    }
+    for (program, arguments) in PROGRAMS {
+        let mut process = program.spawn(arguments, &variables);
+        let what = format!("{program:?} says it");
+        wait_until(&what, async || process.log().contains("Postgres is away")).await;
+        assert!(!process.has_ended(), "{what}");
+        let log = process.log();
+        assert_eq!(log.matches(part).count(), 1, "{log}");
+        assert!(!log.contains("ERROR"), "{log}");
+    }
+}
+
+#[tokio::test]
 async fn an_unmigrated_database_is_reported_with_the_command_to_run() {
     let builder = TestApp::builder().without_migrations();
     let app = builder.without_worker().without_scheduler().start().await;

@@ -198,9 +198,9 @@ impl Settings {
         let database_url = reader.server(
             "DATABASE_URL",
             None,
-            "URL of the Postgres database: `postgres://user:password@host:port/database`. Required.",
+            "URL of the Postgres database: `postgres://user:password@host:port/database`. Parameters such as `?sslmode=verify-full&sslrootcert=/etc/waypost/ca.pem` may follow: see \"PostgreSQL\" in `docs/operations.md`. Required.",
             "postgres://user:password@host:port/database",
-            db::is_url,
+            db::check_url,
         );
         let database_connections = reader.parse(
             "WAYPOST_DATABASE_CONNECTIONS",
@@ -211,9 +211,9 @@ impl Settings {
         let redis_url = reader.server(
             "REDIS_URL",
             Some("redis://127.0.0.1:6379"),
-            "URL of the Redis server: `redis://user:password@host:port/number`.",
+            "URL of the Redis server: `redis://user:password@host:port/number`, `rediss://…` for TLS, or `redis+sentinel://user:password@host:port,host:port/master/number`. Parameters such as `?sslrootcert=/etc/waypost/ca.pem` may follow: see \"Redis\" in `docs/operations.md`.",
             "redis://user:password@host:port/number",
-            Redis::is_url,
+            Redis::check_url,
         );
         let redis_prefix = reader.text(
             "WAYPOST_REDIS_PREFIX",

@@ -92,7 +92,6 @@ fn parse_headers(text: &str) -> Option<Vec<(String, Secret)>> {
 #[cfg(test)]
 mod tests {
     use super::super::{ConfigError, Settings};
-    use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
         let common = [

@@ -112,14 +112,15 @@ impl<'a> Reader<'a> {
         default: Option<&str>,
         meaning: &'static str,
         form: &str,
-        has_form: impl Fn(&str) -> bool,
+        check: impl Fn(&str) -> Result<(), Option<String>>,
     ) -> Option<Secret> {
         let text = self.given(name, default.unwrap_or_default(), meaning);
         let text = text.or_else(|| default.map(ToOwned::to_owned));
-        match &text {
+        match text.as_deref().map(|text| (text, check(text))) {
             None => self.reject(name, "is required"),
-            Some(text) if !has_form(text) => self.reject(name, &wrong_url(text, form)),
-            Some(_) => {}
+            Some((text, Err(None))) => self.reject(name, &wrong_url(text, form)),
+            Some((_, Err(Some(problem)))) => self.reject(name, &problem),
+            Some((_, Ok(()))) => {}
         }
         text.map(Secret::from)
     }
@@ -253,6 +254,16 @@ mod tests {
                 "DATABASE_URL",
                 "mysql://ann:canary@db.internal:3306/x",
                 "names mysql://db.internal:3306 and must have the form postgres://",
+            ),
+            (
+                "DATABASE_URL",
+                "postgres://ann:canary@one:5432,two:5432/x",
+                "must name one host",
+            ),
+            (
+                "REDIS_URL",
+                "redis://ann:canary@h/0?sslrootcert=/ca",
+                "must begin with rediss://",
             ),
             ("DATABASE_URL", "postgres://ann:ca#nary@h/x", "must have"),
             ("DATABASE_URL", "postgres://ann:12/nary@h/x", "must have"),

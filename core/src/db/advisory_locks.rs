@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
+use sqlx::{Connection as _, PgConnection, PgPool};
 
 use super::leader_lock::KEEPALIVES;
+use super::session::SessionSettings;
 use super::{OrFault, bounded};
 use crate::fault::Fault;
 
@@ -21,9 +22,10 @@ pub struct AdvisoryLocks {
 impl AdvisoryLocks {
     /// Acquires the locks that no other session holds, and returns their keys.
     pub async fn take_free(pool: &PgPool, keys: &[i64]) -> Result<(Self, HashSet<i64>), Fault> {
-        let options = PgConnectOptions::clone(&pool.connect_options()).options(KEEPALIVES);
+        let options = PgConnectOptions::clone(&pool.connect_options());
+        let settings = SessionSettings::new(KEEPALIVES);
         bounded(ACQUIRE, async {
-            let mut connection = options.connect().await.or_fault(ACQUIRE)?;
+            let mut connection = settings.connect(&options).await.or_fault(ACQUIRE)?;
             let tried = sqlx::query!(
                 r#"SELECT key AS "key!", pg_try_advisory_lock(key) AS "taken!"
              FROM UNNEST($1::bigint[]) AS k (key)"#,

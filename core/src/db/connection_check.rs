@@ -1,13 +1,15 @@
 //! Checks whether the configured database can be used. The error is one sentence for the
 //! operator: the address, the cause, and what to check. It never contains the password.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
-use sqlx::ConnectOptions as _;
+use sqlx::error::DatabaseError;
 use sqlx::postgres::PgConnectOptions;
 use tokio::time::timeout;
 
-use super::{is_current_over, options};
+use super::session::{self, SessionSettings};
+use super::{is_current_over, options, pooler};
 use crate::fault::{Fault, error_chain};
 use crate::secret::Secret;
 
@@ -53,7 +55,14 @@ async fn check_with(
     options: &PgConnectOptions,
     wanted: SchemaRequirement,
 ) -> Result<(), DatabaseUnusable> {
-    let connected = options.connect().await;
+    let shares = pooler::shares_sessions(options).await;
+    if shares.map_err(|error| refused(options, &error))? {
+        return Err(of_setting(format!(
+            "Postgres at {} is behind a connection pooler that gives the statements of one connection to different sessions, which Waypost cannot use: set pool_mode = session in the pooler, or name Postgres itself in DATABASE_URL",
+            address(options)
+        )));
+    }
+    let connected = SessionSettings::new([]).connect(options).await;
     let mut connection = connected.map_err(|error| refused(options, &error))?;
     let current = match wanted {
         SchemaRequirement::Any => Ok(true),
@@ -70,24 +79,47 @@ async fn check_with(
     }
 }
 
-/// Explains the error of a connection. The codes are those of appendix A of the Postgres manual.
+/// Explains the error of a connection.
 fn refused(options: &PgConnectOptions, error: &sqlx::Error) -> DatabaseUnusable {
+    if let Some(answer) = error.as_database_error() {
+        return denied(options, answer);
+    }
     let at = address(options);
-    let Some(answer) = error.as_database_error() else {
-        let cause = error_chain(error);
-        let is_about_tls = matches!(error, sqlx::Error::Tls(_) | sqlx::Error::Configuration(_));
-        if is_about_tls {
-            return of_setting(format!(
-                "Postgres at {at} cannot be reached over TLS ({cause}): check sslmode and sslrootcert in DATABASE_URL"
-            ));
-        }
-        if let sqlx::Error::Io(cause) = error {
-            return unreachable(options, &cause.to_string());
-        }
-        return unreachable(options, &cause);
+    let (cause, kind) = match error {
+        sqlx::Error::Io(cause) => (cause.to_string(), Some(cause.kind())),
+        error => (error_chain(error), None),
     };
+    if is_about_tls(error, &cause) {
+        return of_setting(format!(
+            "Postgres at {at} cannot be reached over TLS ({cause}): check sslmode, sslrootcert, sslcert and sslkey in DATABASE_URL, and that the server's certificate is for that host"
+        ));
+    }
+    if session::is_read_only(error) {
+        return temporary(format!(
+            "Postgres at {at} accepts no writes: is it a standby, or is default_transaction_read_only on?"
+        ));
+    }
+    let is_file = matches!(
+        kind,
+        Some(ErrorKind::NotFound | ErrorKind::PermissionDenied)
+    );
+    if is_file && options.get_socket().is_none() {
+        return temporary(format!(
+            "Postgres at {at} cannot be reached ({cause}): do the files of sslrootcert, sslcert and sslkey in DATABASE_URL exist, and may this user read them?"
+        ));
+    }
+    unreachable(options, &cause)
+}
+
+/// Explains an answer of the server. The codes are those of appendix A of the Postgres manual.
+fn denied(options: &PgConnectOptions, answer: &dyn DatabaseError) -> DatabaseUnusable {
+    let at = address(options);
     let message = answer.message();
-    match answer.code().unwrap_or_default().as_ref() {
+    let code = answer.code().unwrap_or_default();
+    match of_pgbouncer(message).unwrap_or(&code) {
+        "28P01" | "28000" if message.contains("certificate") => of_setting(format!(
+            "Postgres at {at} denies access ({message}): check sslcert and sslkey in DATABASE_URL"
+        )),
         "28P01" | "28000" => of_setting(format!(
             "Postgres at {at} denies access ({message}): check the user and the password in DATABASE_URL"
         )),
@@ -102,6 +134,24 @@ fn refused(options: &PgConnectOptions, error: &sqlx::Error) -> DatabaseUnusable 
         code => temporary(format!(
             "Postgres at {at} denies access at the moment ({message}, {code}): see its log"
         )),
+    }
+}
+
+/// Whether a connection failed because of TLS. The library passes on errors of the handshake as
+/// text only.
+fn is_about_tls(error: &sqlx::Error, cause: &str) -> bool {
+    let parts = ["certificate", "received fatal alert", "corrupt message"];
+    matches!(error, sqlx::Error::Tls(_) | sqlx::Error::Configuration(_))
+        || parts.iter().any(|part| cause.contains(part))
+}
+
+/// The code that Postgres gives the refusal, if the message is one of PgBouncer, which gives all
+/// of them one code.
+fn of_pgbouncer(message: &str) -> Option<&'static str> {
+    match message {
+        "password authentication failed" | "no such user" => Some("28P01"),
+        _ if message.starts_with("no such database") => Some("3D000"),
+        _ => None,
     }
 }
 

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
+use sqlx::{Connection as _, PgConnection, PgPool};
 
 use super::OrFault;
+use super::session::{SessionSettings, Setting};
 use crate::fault::Fault;
 
 /// How long Postgres may take to answer.
@@ -14,7 +15,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Settings by which Postgres detects that the machine of the holder is gone, within 9 s:
 /// keepalives, and a time-out for unacknowledged answers.
-pub(super) const KEEPALIVES: [(&str, &str); 4] = [
+pub(super) const KEEPALIVES: [Setting; 4] = [
     ("tcp_keepalives_idle", "3"),
     ("tcp_keepalives_interval", "2"),
     ("tcp_keepalives_count", "3"),
@@ -22,7 +23,7 @@ pub(super) const KEEPALIVES: [(&str, &str); 4] = [
 ];
 /// The setting by which Postgres detects that the process of the holder has stopped and does
 /// not call [`LeaderLock::hold`] any more, within 10 s.
-const IDLE_TIMEOUT: [(&str, &str); 1] = [("idle_session_timeout", "10000")];
+const IDLE_TIMEOUT: Setting = ("idle_session_timeout", "10000");
 
 /// An advisory lock with a connection of its own. Postgres releases the lock when that
 /// connection ends.
@@ -36,8 +37,8 @@ impl LeaderLock {
     /// Connects. Does not acquire the lock.
     pub async fn connect(pool: &PgPool, key: i64) -> Result<Self, Fault> {
         let options = PgConnectOptions::clone(&pool.connect_options());
-        let options = options.options(KEEPALIVES).options(IDLE_TIMEOUT);
-        let connection = with_timeout("connect for a lock", options.connect()).await?;
+        let settings = SessionSettings::new(KEEPALIVES.into_iter().chain([IDLE_TIMEOUT]));
+        let connection = with_timeout("connect for a lock", settings.connect(&options)).await?;
         Ok(Self {
             connection,
             key,

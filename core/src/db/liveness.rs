@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use sqlx::PgConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions as _, PgConnection};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::session::SessionSettings;
 use super::{options, ping, time};
 use crate::clock::Clock;
 use crate::fault::{Fault, error_chain};
@@ -123,7 +124,7 @@ impl Liveness {
             // Something closed the connection, perhaps with all others.
             self.distrust_connections();
         }
-        let mut new = options.connect().await?;
+        let mut new = SessionSettings::new([]).connect(options).await?;
         time::correct_by(clock, &mut new).await?;
         *connection = Some(new);
         Ok(())

@@ -9,6 +9,8 @@ pub mod leader_lock;
 pub mod lifo_pool;
 pub mod liveness;
 pub mod organization_shard;
+mod pooler;
+mod session;
 pub mod time;
 
 use std::error::Error as StdError;
@@ -26,6 +28,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::secret::Secret;
 use crate::telemetry::instruments;
 use liveness::Liveness;
+use session::{SessionSettings, Setting};
 
 /// How long a request waits for a connection from a pool before it is answered 503.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -38,15 +41,8 @@ const WORK_TIMEOUT: Duration = Duration::from_secs(10);
 /// limit, dead connections would occupy the pool until the kernel gives up, after 15 minutes.
 const PING_TIMEOUT: Duration = WORK_TIMEOUT;
 
-/// `statement_timeout` in milliseconds.
-const STATEMENT_TIMEOUT_MS: &str = "30000";
-
-/// How long a transaction may wait for its next statement, in milliseconds. Without this
-/// limit, a stopped process would hold its locks indefinitely.
-const IDLE_TRANSACTION_TIMEOUT_MS: &str = "60000";
-
 /// Settings that make Postgres plan each statement once, for any arguments, and use indexes.
-const ROUTINE: [(&str, &str); 2] = [
+const ROUTINE: [Setting; 2] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
 ];
@@ -69,7 +65,7 @@ static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
 /// # Errors
 /// A fault if the URL cannot be parsed.
 pub fn pool(url: &Secret, connections_max: u32) -> Result<PgPool, Fault> {
-    Ok(pool_of(connections_max).connect_lazy_with(options(url)?))
+    Ok(pool_of(connections_max, &[]).connect_lazy_with(options(url)?))
 }
 
 /// A pool for the few statements that run all the time and use indexes. Postgres plans each of
@@ -81,7 +77,7 @@ pub fn pool(url: &Secret, connections_max: u32) -> Result<PgPool, Fault> {
 /// # Errors
 /// A fault if the URL cannot be parsed.
 pub fn routine_pool(url: &Secret, connections_max: u32) -> Result<PgPool, Fault> {
-    Ok(pool_of(connections_max).connect_lazy_with(options(url)?.options(ROUTINE)))
+    Ok(pool_of(connections_max, &ROUTINE).connect_lazy_with(options(url)?))
 }
 
 /// A [`pool`] that closes connections from before an outage, see [`Liveness`].
@@ -93,7 +89,7 @@ pub fn watched_pool(
     connections_max: u32,
     liveness: &Liveness,
 ) -> Result<PgPool, Fault> {
-    let pool = liveness.configure(pool_of(connections_max));
+    let pool = liveness.configure(pool_of(connections_max, &[]));
     Ok(pool.connect_lazy_with(options(url)?))
 }
 
@@ -106,8 +102,8 @@ pub fn watched_routine_pool(
     connections_max: u32,
     liveness: &Liveness,
 ) -> Result<PgPool, Fault> {
-    let pool = liveness.configure(pool_of(connections_max));
-    Ok(pool.connect_lazy_with(options(url)?.options(ROUTINE)))
+    let pool = liveness.configure(pool_of(connections_max, &ROUTINE));
+    Ok(pool.connect_lazy_with(options(url)?))
 }
 
 /// A [`watched_routine_pool`] whose statements wait for a lock no longer than `wait_max`.
@@ -120,49 +116,55 @@ pub fn lock_timeout_pool(
     wait_max: Duration,
     liveness: &Liveness,
 ) -> Result<PgPool, Fault> {
-    let wait_max = wait_max.as_millis();
-    let options = options(url)?
-        .options(ROUTINE)
-        .options([("lock_timeout", wait_max)]);
-    let pool = liveness.configure(pool_of(connections_max));
-    Ok(pool.connect_lazy_with(options))
+    let wait_max = wait_max.as_millis().to_string();
+    let settings = [ROUTINE[0], ROUTINE[1], ("lock_timeout", wait_max.as_str())];
+    let pool = liveness.configure(pool_of(connections_max, &settings));
+    Ok(pool.connect_lazy_with(options(url)?))
 }
 
-/// Whether a text is the URL of a Postgres server.
-#[must_use]
-pub fn is_url(text: &str) -> bool {
-    let Ok(url) = Url::parse(text) else {
-        return false;
-    };
+/// Checks the form of the URL of a Postgres server.
+///
+/// # Errors
+/// What is wrong, as it completes "DATABASE_URL …"; `None` if it is no URL of Postgres at all.
+pub fn check_url(text: &str) -> Result<(), Option<String>> {
+    let (scheme, rest) = text.split_once("://").ok_or(None)?;
+    if !SCHEMES.contains(&scheme) {
+        return Err(None);
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let hosts = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, hosts)| hosts);
+    if hosts.contains(',') {
+        let problem = "must name one host: to change from one server to another, use an address that follows the primary (docs/operations.md, \"PostgreSQL\")";
+        return Err(Some(problem.to_owned()));
+    }
+    let url = Url::parse(text).map_err(|_| None)?;
     // An unescaped slash or hash in the password ends the authority too early.
     let is_cut = url.path().contains('@') || url.fragment().is_some();
-    SCHEMES.contains(&url.scheme()) && !is_cut && PgConnectOptions::from_str(text).is_ok()
+    if is_cut || PgConnectOptions::from_str(text).is_err() {
+        return Err(None);
+    }
+    Ok(())
 }
 
 fn options(url: &Secret) -> Result<PgConnectOptions, Fault> {
     Ok(PgConnectOptions::from_str(url.expose_secret())
         .map_err(|error| Fault::internal("read DATABASE_URL", error))?
         .application_name("waypost")
-        .options([
-            ("statement_timeout", STATEMENT_TIMEOUT_MS),
-            (
-                "idle_in_transaction_session_timeout",
-                IDLE_TRANSACTION_TIMEOUT_MS,
-            ),
-            // No statement runs long enough for JIT compilation to pay, but with
-            // `enable_seqscan` off (`ROUTINE`) Postgres estimates that some do. Parallel
-            // workers do not pay either: they take 5 ms to start.
-            ("jit", "off"),
-            ("max_parallel_workers_per_gather", "0"),
-        ]))
+        // Connection poolers refuse this setting. It concerns numbers as text, and sqlx
+        // reads them in binary.
+        .extra_float_digits(None))
 }
 
-fn pool_of(connections_max: u32) -> PgPoolOptions {
-    PgPoolOptions::new()
+/// The options of a pool whose sessions have these settings besides the common ones.
+fn pool_of(connections_max: u32, settings: &[(&str, &str)]) -> PgPoolOptions {
+    let pool = PgPoolOptions::new()
         .max_connections(connections_max)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
-        .after_release(|connection, _| Box::pin(ping(connection)))
+        .after_release(|connection, _| Box::pin(ping(connection)));
+    SessionSettings::new(settings.iter().copied()).configure(pool)
 }
 
 /// Pings a connection that is returned to its pool. sqlx pings it too, but without a time-out
@@ -421,10 +423,7 @@ impl Listener {
     /// Connects and listens. Notifications sent after this returns are received.
     pub async fn connect(pool: &PgPool, channel: &str) -> Result<Self, Fault> {
         let options = PgConnectOptions::clone(&pool.connect_options());
-        let own = PgPoolOptions::new()
-            .max_connections(1)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .connect_lazy_with(options);
+        let own = pool_of(1, &[]).connect_lazy_with(options);
         let mut inner = PgListener::connect_with(&own).await.or_fault("listen")?;
         // Notifications may be lost with the connection, so the caller must know.
         inner.eager_reconnect(false);

@@ -34,12 +34,5 @@ impl Job for SendJob {
 #[must_use]
 pub fn send_queue(redis: &Redis, clock: Clock) -> Queue<SendJob> {
     let settings = QueueSettings::default();
-    Queue::new(
-        redis.pool.clone(),
-        redis.client.clone(),
-        &redis.prefix,
-        SEND_QUEUE,
-        clock,
-        settings,
-    )
+    Queue::new(redis, SEND_QUEUE, clock, settings)
 }

@@ -7,18 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult,
-    ScriptInvocation,
-};
+use redis::{Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, ScriptInvocation};
 use tokio::time::Instant;
+
+use crate::redis::connector::Connector;
 
 /// The first and the longest pause after a failed call.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_LONGEST: Duration = Duration::from_secs(1);
 
 pub(super) struct ReconnectingConnection {
-    client: Client,
+    connector: Connector,
     queue: &'static str,
     /// For connecting, and for a reply besides the time that the call itself may block.
     answer_within: Duration,
@@ -66,13 +65,13 @@ pub(super) enum CallError {
 
 impl ReconnectingConnection {
     pub(super) fn new(
-        client: Client,
+        connector: Connector,
         queue: &'static str,
         answer_within: Duration,
         broken: Arc<AtomicUsize>,
     ) -> Self {
         Self {
-            client,
+            connector,
             queue,
             answer_within,
             block: Duration::ZERO,
@@ -129,14 +128,11 @@ impl ReconnectingConnection {
             Some(connection) => connection,
             none => {
                 self.connected_at = Instant::now();
-                let config = AsyncConnectionConfig::new()
-                    .set_connection_timeout(Some(self.answer_within))
-                    .set_response_timeout(Some(self.block + self.answer_within));
-                none.insert(
-                    self.client
-                        .get_multiplexed_async_connection_with_config(&config)
-                        .await?,
-                )
+                let answer_within = self.block + self.answer_within;
+                let opening = self
+                    .connector
+                    .connect(self.answer_within, Some(answer_within));
+                none.insert(opening.await?)
             }
         };
         call.query(connection).await

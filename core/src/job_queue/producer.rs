@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, RedisResult, Value};
+use redis::{ErrorKind, RedisError, RedisResult, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::connection::RedisCall;
+use crate::redis::connector::Connector;
 
 /// The pause before the next connection after connecting failed or a push was refused.
 /// Otherwise many concurrent pushes would wait for one time-out after another, or make a
@@ -17,7 +18,7 @@ use super::connection::RedisCall;
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct ProducerConnection {
-    client: Client,
+    connector: Connector,
     answer_within: Duration,
     state: Mutex<ProducerState>,
 }
@@ -38,9 +39,9 @@ impl ProducerState {
 }
 
 impl ProducerConnection {
-    pub(super) fn new(client: Client, answer_within: Duration) -> Self {
+    pub(super) fn new(connector: Connector, answer_within: Duration) -> Self {
         Self {
-            client,
+            connector,
             answer_within,
             state: Mutex::default(),
         }
@@ -82,13 +83,8 @@ impl ProducerConnection {
             let what = "Redis failed a moment ago";
             return Err(RedisError::from((ErrorKind::Io, what)));
         }
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.answer_within))
-            .set_response_timeout(Some(self.answer_within));
-        let opening = self
-            .client
-            .get_multiplexed_async_connection_with_config(&config);
-        match opening.await {
+        let within = self.answer_within;
+        match self.connector.connect(within, Some(within)).await {
             Ok(connection) => {
                 state.generation += 1;
                 state.not_before = None;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use deadpool_redis::Pool;
-use redis::{Client, Pipeline, Script, ScriptInvocation};
+use redis::{Pipeline, Script, ScriptInvocation};
 use serde::Serialize;
 
 use super::connection::{ReconnectingConnection, RedisCall};
@@ -18,6 +17,8 @@ use super::scripts::{CREATE_GROUP, INSPECT, PROBE, REMOVE_CONSUMERS};
 use super::{Capacity, FairnessKey, Job, QueueSettings, StreamBackend};
 use crate::clock::{Clock, Timestamp};
 use crate::fault::Fault;
+use crate::redis::connector::Connector;
+use crate::redis::{Pool, PooledConnection, Redis};
 
 /// The one consumer group of every queue.
 pub(super) const GROUP: &str = "workers";
@@ -40,7 +41,7 @@ impl<J> Clone for Queue<J> {
 struct QueueInner<J> {
     pool: Pool,
     producer: ProducerConnection,
-    client: Client,
+    connector: Connector,
     name: &'static str,
     keys: QueueKeys,
     clock: Clock,
@@ -100,26 +101,20 @@ pub struct Depth {
 }
 
 impl<J: Job> Queue<J> {
-    /// The queue `name` in Redis under `prefix`. Inspections use `pool`; pushes and consumers
-    /// have their own connections, made by `client`.
+    /// The queue `name`. Inspections use the pool of `redis`; pushes and consumers have their
+    /// own connections.
     #[must_use]
-    pub fn new(
-        pool: Pool,
-        client: Client,
-        prefix: &str,
-        name: &'static str,
-        clock: Clock,
-        settings: QueueSettings,
-    ) -> Self {
+    pub fn new(redis: &Redis, name: &'static str, clock: Clock, settings: QueueSettings) -> Self {
+        let (prefix, connector) = (&redis.prefix, redis.connector.clone());
         let tag = if prefix.is_empty() {
             format!("{{{name}}}")
         } else {
             format!("{{{prefix}:{name}}}")
         };
         Self(Arc::new(QueueInner {
-            pool,
-            producer: ProducerConnection::new(client.clone(), settings.answer_within),
-            client,
+            pool: redis.pool.clone(),
+            producer: ProducerConnection::new(connector.clone(), settings.answer_within),
+            connector,
             name,
             keys: QueueKeys {
                 stream: format!("{tag}:s"),
@@ -182,7 +177,7 @@ impl<J: Job> Queue<J> {
     /// If it does not.
     pub async fn check_pushes(&self) -> Result<(), Fault> {
         let mut connection = self.connection().await?;
-        let probed = self.probe().invoke_async::<()>(&mut connection).await;
+        let probed = self.probe().invoke_async::<()>(&mut *connection).await;
         probed.map_err(|error| Fault::unavailable("push to Redis", error))
     }
 
@@ -232,7 +227,7 @@ impl<J: Job> Queue<J> {
             .key(&keys.watermarks)
             .key(&keys.backlog)
             .arg(GROUP)
-            .invoke_async::<(i64, i64, u64, Option<i64>, Vec<(String, i64)>)>(&mut connection)
+            .invoke_async::<(i64, i64, u64, Option<i64>, Vec<(String, i64)>)>(&mut *connection)
             .await
             .map_err(|error| Fault::unavailable("inspect a queue", error))?;
         let depth = Depth {
@@ -256,7 +251,7 @@ impl<J: Job> Queue<J> {
         sent.map_err(|error| Fault::unavailable("push jobs", error))
     }
 
-    async fn connection(&self) -> Result<deadpool_redis::Connection, Fault> {
+    async fn connection(&self) -> Result<PooledConnection, Fault> {
         let connection = self.0.pool.get().await;
         connection.map_err(|error| Fault::unavailable("reach Redis", error))
     }
@@ -278,7 +273,7 @@ impl<J> Queue<J> {
 
     pub(super) fn reconnecting(&self) -> ReconnectingConnection {
         ReconnectingConnection::new(
-            self.0.client.clone(),
+            self.0.connector.clone(),
             self.0.name,
             self.0.settings.answer_within,
             Arc::clone(&self.0.broken_connections),

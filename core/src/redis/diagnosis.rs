@@ -35,7 +35,7 @@ impl Redis {
     pub async fn facts(&self) -> RedisResult<Option<RedisFacts>> {
         let mut connection = self.pool.get().await.map_err(away)?;
         let info = cmd("INFO");
-        let answer = timeout(WAIT_MAX, info.query_async::<String>(&mut connection)).await;
+        let answer = timeout(WAIT_MAX, info.query_async::<String>(&mut *connection)).await;
         let text = match answer {
             Ok(Ok(text)) => text,
             Ok(Err(error)) if error.code().is_some() => return Ok(None),

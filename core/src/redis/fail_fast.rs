@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Script,
-    ServerErrorKind,
+    ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Script, ServerErrorKind,
 };
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -137,13 +136,7 @@ impl FailFastConnection {
     }
 
     async fn connect(&self) -> RedisResult<MultiplexedConnection> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_MAX))
-            .set_response_timeout(Some(WAIT_MAX));
-        let opening = self
-            .redis
-            .client
-            .get_multiplexed_async_connection_with_config(&config);
+        let opening = self.redis.connector.connect(CONNECT_MAX, Some(WAIT_MAX));
         let mut connection = opening.await?;
         self.load(&mut connection).await?;
         // A Redis that answers but rejects writes counts as away.

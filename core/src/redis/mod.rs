@@ -1,25 +1,27 @@
 //! Redis: the connection pool and the key prefix. Correctness never depends on Redis; every
 //! module that uses it works without it.
 
+pub(crate) mod connector;
 pub mod diagnosis;
 pub(crate) mod fail_fast;
 pub(crate) mod gcra;
+pub(crate) mod pool;
+mod url;
 
 use std::time::Duration;
 
-use deadpool_redis::{Config, Pool, PoolConfig, PoolError, Runtime, Timeouts};
 pub use redis::ErrorKind;
 use redis::{Cmd, RedisError, RedisResult};
 use secrecy::ExposeSecret;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, error_chain};
 use crate::secret::Secret;
+use connector::Connector;
+pub(crate) use pool::away;
+pub use pool::{Pool, PooledConnection};
 
-/// How long a caller waits for a connection before it continues without Redis.
+/// How long Redis may take to answer a check.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// Connections of one process for short commands. A few suffice, since commands are
-/// pipelined.
-const CONNECTIONS_MAX: usize = 8;
 /// The lifetime of a probe's key in milliseconds.
 const PROBE_TTL_MS: u64 = 1_000;
 
@@ -29,7 +31,7 @@ pub struct Redis {
     /// For short commands.
     pub pool: Pool,
     /// For separate connections, such as for blocking reads.
-    pub client: redis::Client,
+    pub(crate) connector: Connector,
     /// The prefix of every key, so that several installations can share a server.
     pub prefix: String,
 }
@@ -39,32 +41,29 @@ impl Redis {
     /// start while Redis is away.
     ///
     /// # Errors
-    /// A fault if the URL cannot be parsed.
+    /// A fault if the URL cannot be parsed, or a file that it names cannot be used.
     pub fn new(url: &Secret, prefix: &str) -> Result<Self, Fault> {
-        let unreadable = |error| Fault::internal("read REDIS_URL", error);
-        let client = redis::Client::open(url.expose_secret()).map_err(unreadable)?;
-        let mut config = Config::from_url(url.expose_secret());
-        let mut pool = PoolConfig::new(CONNECTIONS_MAX);
-        pool.timeouts = Timeouts {
-            wait: Some(WAIT_MAX),
-            create: Some(WAIT_MAX),
-            recycle: Some(WAIT_MAX),
-        };
-        config.pool = Some(pool);
-        let pool = config
-            .create_pool(Some(Runtime::Tokio1))
+        const DOING: &str = "use REDIS_URL";
+        let url = url::parse(url.expose_secret()).map_err(|problem| {
+            let problem = problem.unwrap_or_else(|| format!("must have the form {}", url::FORM));
+            Fault::internal(DOING, format!("it {problem}"))
+        })?;
+        let connector = Connector::new(url).map_err(|error| Fault::internal(DOING, error))?;
+        let pool = pool::new(connector.clone(), probe(prefix, "pool"))
             .map_err(|error| Fault::internal("set up the Redis pool", error))?;
         Ok(Self {
             pool,
-            client,
+            connector,
             prefix: prefix.to_owned(),
         })
     }
 
-    /// Whether a text is the URL of a Redis server.
-    #[must_use]
-    pub fn is_url(text: &str) -> bool {
-        redis::Client::open(text).is_ok()
+    /// What is wrong with the URL of a server, without the password.
+    ///
+    /// # Errors
+    /// What is wrong, as it completes "REDIS_URL …"; `None` if it is no URL of Redis at all.
+    pub fn check_url(text: &str) -> Result<(), Option<String>> {
+        url::parse(text).map(drop)
     }
 
     /// Checks that Redis accepts writes, within two seconds. A Redis that is full, a replica
@@ -76,7 +75,7 @@ impl Redis {
     pub async fn check_writes(&self) -> RedisResult<()> {
         let mut connection = self.pool.get().await.map_err(away)?;
         let probe = self.probe("health");
-        let answer = tokio::time::timeout(WAIT_MAX, probe.query_async::<()>(&mut connection));
+        let answer = tokio::time::timeout(WAIT_MAX, probe.query_async::<()>(&mut *connection));
         answer.await.unwrap_or_else(|_| {
             let kind = ErrorKind::Io;
             Err(RedisError::from((kind, "no answer in time")))
@@ -87,41 +86,74 @@ impl Redis {
     /// to check.
     #[must_use]
     pub fn explain(&self, error: &RedisError) -> String {
-        let address = self.client.get_connection_info().addr();
+        let at = self.connector.address();
         let detail = error.detail().unwrap_or_default();
         let is_login = error.kind() == ErrorKind::AuthenticationFailed
             || matches!(error.code(), Some("NOAUTH" | "WRONGPASS"));
         if is_login {
+            let further = if self.connector.has_sentinels() {
+                ", and sentinel_user and sentinel_password"
+            } else {
+                ""
+            };
             return format!(
-                "Redis at {address} denies access ({error}): check the user and the password in REDIS_URL"
+                "Redis at {at} denies access ({error}): check the user and the password in REDIS_URL{further}"
             );
         }
         match error.code() {
             Some("ERR") if detail.contains("DB index") => format!(
-                "Redis at {address} cannot be used ({detail}): check the number of the database in REDIS_URL"
+                "Redis at {at} cannot be used ({detail}): check the number of the database in REDIS_URL"
             ),
-            Some(code) => format!("Redis at {address} refuses writes: {code} {detail}"),
-            None => format!(
-                "Redis at {address} cannot be reached ({error}): is it running there, and is REDIS_URL right?"
+            Some("NOPERM") => format!(
+                "Redis at {at} denies the user of REDIS_URL a command or a key ({detail}): docs/operations.md, \"Redis\", has the rights that Waypost needs"
             ),
+            Some(code) => format!("Redis at {at} refuses writes: {code} {detail}"),
+            None => self.explain_connection(error, &at),
         }
+    }
+
+    /// Explains why there is no connection.
+    fn explain_connection(&self, error: &RedisError, at: &str) -> String {
+        if error.kind() == ErrorKind::MasterNameNotFoundBySentinel {
+            return format!(
+                "Redis at {at} cannot be reached: they know no such master, or it is down; check its name in REDIS_URL"
+            );
+        }
+        let cause = error_chain(error);
+        // The library passes on errors of TLS as text only.
+        let is_tls = [
+            "certificate",
+            "received fatal alert",
+            "corrupt message",
+            "TLS",
+        ];
+        if is_tls.iter().any(|part| cause.contains(part)) {
+            return format!(
+                "Redis at {at} cannot be reached over TLS ({cause}): check sslrootcert, sslcert and sslkey in REDIS_URL, and that the server's certificate is for that host"
+            );
+        }
+        let is_closed = ["reset by peer", "roken pipe", "end of file", "closed"];
+        if is_closed.iter().any(|part| cause.contains(part)) {
+            return format!(
+                "Redis at {at} closes the connection ({cause}): does REDIS_URL begin with rediss:// if it uses TLS, and with redis:// if not?"
+            );
+        }
+        format!(
+            "Redis at {at} cannot be reached ({cause}): is it running there, and is REDIS_URL right?"
+        )
     }
 
     /// A write that shows whether Redis accepts writes.
     pub(crate) fn probe(&self, purpose: &str) -> Cmd {
-        let mut probe = redis::cmd("SET");
-        let key = format!("{}:probe:{purpose}", self.prefix);
-        probe.arg(key).arg("").arg("PX").arg(PROBE_TTL_MS);
-        probe
+        probe(&self.prefix, purpose)
     }
 }
 
-/// The error of the pool as an error of the client library.
-pub(crate) fn away(error: PoolError) -> RedisError {
-    if let PoolError::Backend(error) = error {
-        return error;
-    }
-    RedisError::from((ErrorKind::Io, "no connection to Redis", error.to_string()))
+fn probe(prefix: &str, purpose: &str) -> Cmd {
+    let mut probe = redis::cmd("SET");
+    let key = format!("{prefix}:probe:{purpose}");
+    probe.arg(key).arg("").arg("PX").arg(PROBE_TTL_MS);
+    probe
 }
 
 impl std::fmt::Debug for Redis {

@@ -75,9 +75,14 @@ pub fn is_filter(text: &str) -> bool {
     })
 }
 
+/// The pool of sqlx logs an error for each connection that cannot be used, many times a second
+/// while Postgres is a standby. Whoever needs the connection reports it.
+const SILENT_TARGET: &str = "sqlx_core::pool::inner";
+
 /// Our own crates log at all levels, libraries at `info` and above.
 fn may_be_logged(metadata: &Metadata<'_>) -> bool {
-    metadata.target().starts_with(OWN_TARGETS) || *metadata.level() <= Level::INFO
+    let target = metadata.target();
+    target.starts_with(OWN_TARGETS) || *metadata.level() <= Level::INFO && target != SILENT_TARGET
 }
 
 /// Minimum time between two log lines of one [`Repeats`].

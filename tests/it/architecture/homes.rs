@@ -45,7 +45,7 @@ pub(super) const HOMES: [Home; 12] = [
     },
     Home {
         library: "redis",
-        names: &["redis::", "deadpool_redis::"],
+        names: &["redis::", "deadpool::"],
         places: &[
             "core/src/redis/",
             "core/src/job_queue/",

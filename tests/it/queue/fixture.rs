@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use waypost_core::clock::Clock;
 use waypost_core::job_queue::{Capacity, Depth, FairnessKey, Job, JobEnd, Queue, QueueSettings};
+use waypost_core::redis::Redis;
 use waypost_tests::wait_within;
 
 /// The job of these tests.
@@ -149,20 +150,11 @@ impl QueueFixture {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let nth = NEXT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("test-{name}-{}-{nth}", std::process::id());
-        let pool = deadpool_redis::Config::from_url(url)
-            .create_pool(Some(deadpool_redis::Runtime::Tokio1))
-            .unwrap();
+        let redis = Redis::new(&url.into(), &prefix).unwrap();
         let client = redis::Client::open(url).unwrap();
         let clock = Clock::manual(DateTime::from_timestamp(1_800_000_000, 0).unwrap());
         Self {
-            queue: Queue::new(
-                pool,
-                client.clone(),
-                &prefix,
-                "count",
-                clock.clone(),
-                settings.clone(),
-            ),
+            queue: Queue::new(&redis, "count", clock.clone(), settings.clone()),
             queue_settings: settings,
             client,
             clock,

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Pipeline, Script};
+use redis::{Pipeline, Script};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
@@ -34,6 +34,8 @@ const REQUESTS_PER_BATCH: usize = 64;
 const PAGE_SIZE: i64 = 10_000;
 /// The timeout of one step in Redis. The largest step sends 64 MiB.
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a new connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The expiry of the second string in Redis if a build is abandoned.
 const BUILD_TTL_SECONDS: u64 = 600;
 /// Separates these advisory locks from others in the same database.
@@ -191,13 +193,9 @@ impl Builder {
     }
 
     /// A new connection, because a large step would delay other commands on a shared one.
-    /// [`STEP_TIMEOUT`] replaces the client's response timeout of half a second.
+    /// [`STEP_TIMEOUT`] replaces the time-out of a reply.
     async fn connect(&self) -> redis::RedisResult<MultiplexedConnection> {
-        let config = AsyncConnectionConfig::new().set_response_timeout(None);
-        let client = &self.redis.client;
-        client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
+        self.redis.connector.connect(CONNECT_TIMEOUT, None).await
     }
 }
 

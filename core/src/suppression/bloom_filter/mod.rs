@@ -37,7 +37,7 @@ use crate::batcher::{Batcher, BatcherSettings, Cooldown};
 use crate::db::PgPool;
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
-use crate::redis::{Redis, away};
+use crate::redis::{PooledConnection, Redis, away};
 use build::Builder;
 use layout::{BitPosition, FilterLayout, HEADER_WORDS};
 
@@ -241,7 +241,7 @@ impl BloomFilters {
             }
             let added = async {
                 let mut connection = self.connection.redis.pool.get().await.map_err(away)?;
-                script.invoke_async::<i64>(&mut connection).await
+                script.invoke_async::<i64>(&mut *connection).await
             };
             if self.connection.with_timeout(added).await != Some(1) {
                 return;
@@ -300,7 +300,7 @@ impl FilterConnection {
             return Ok(open);
         }
         let pooled = self.redis.pool.get().await.map_err(away)?;
-        let taken = deadpool_redis::Connection::take(pooled);
+        let taken = PooledConnection::take(pooled);
         *self.open() = Some(taken.clone());
         Ok(taken)
     }
