@@ -70,6 +70,10 @@ chaos: ## inject faults under load and check that no message is lost or sent twi
 test-servers: ## failovers of Redis (Sentinel, TLS, ACL) and PostgreSQL (TLS, standby, PgBouncer) under load; ARGS=redis for one
 	@scripts/test-servers.sh $(ARGS)
 
+.PHONY: test-upgrade
+test-upgrade: ## upgrade from the newest release (or BASE=commit) and back under load, and check that no message is lost or sent twice
+	@scripts/test-upgrade.sh
+
 .PHONY: judges
 judges: ## compare with independent implementations: vendors' clients, a mail server, handlebars.js, mjml; ARGS=smtp runs one
 	@scripts/judges.sh $(ARGS)

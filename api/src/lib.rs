@@ -81,6 +81,8 @@ pub async fn serve(
     }
     let (url, time) = (settings.database_url.clone(), clock.clone());
     tokio::spawn(liveness.run(url, time, served));
+    // No request is served before it is known whether the schema suits this version.
+    context.liveness.asked().await;
     info!("Serving the API");
     let limits = server::ServerLimits {
         connections_max: settings.api.connections_max,

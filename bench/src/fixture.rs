@@ -22,7 +22,7 @@ use waypost_core::network::Networks;
 use waypost_core::organization::{self, Organization, UnverifiedDomains};
 use waypost_core::secret::Secret;
 use waypost_core::text::Name;
-use waypost_simulator::{Config, Simulator};
+use waypost_simulator::{CallbackSettings, Config, Simulator};
 use waypost_tests::{Process, Program};
 
 use crate::usage;
@@ -159,6 +159,12 @@ impl Builder {
             keep_bodies: false,
             ..Config::default()
         })?;
+        // Nobody receives them: retries would look up a host that does not exist, which may take
+        // every thread of the runtime that may block.
+        simulator.set_callbacks(CallbackSettings {
+            enabled: false,
+            ..CallbackSettings::default()
+        });
         let mut builder = Self {
             postgres_binaries: options.postgres_binaries.clone(),
             simulator,

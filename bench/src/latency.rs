@@ -135,19 +135,19 @@ async fn baseline(builder: &Builder, rate: Option<f64>) -> Result<f64, Failure> 
 }
 
 /// Requests that record when each was written.
-struct Timed {
-    writer: Writer,
+pub(crate) struct Timed {
+    pub(crate) writer: Writer,
     sent: Arc<Vec<OnceLock<DateTime<Utc>>>>,
 }
 
 impl Timed {
-    fn sent(&self) -> impl Iterator<Item = Result<DateTime<Utc>, Failure>> {
+    pub(crate) fn sent(&self) -> impl Iterator<Item = Result<DateTime<Utc>, Failure>> {
         let sent = self.sent.iter().map(|sent| sent.get().copied());
         sent.map(|sent| sent.ok_or_else(|| "a request was not sent".into()))
     }
 }
 
-fn timed(numbers: &mut RequestNumbers, count: u64, write: &Writer) -> Timed {
+pub(crate) fn timed(numbers: &mut RequestNumbers, count: u64, write: &Writer) -> Timed {
     let first = numbers.0;
     numbers.0 += count;
     let sent: Arc<Vec<_>> = Arc::new((0..count).map(|_| OnceLock::new()).collect());
@@ -160,7 +160,7 @@ fn timed(numbers: &mut RequestNumbers, count: u64, write: &Writer) -> Timed {
 }
 
 /// The time of each message from its request to the provider, in microseconds.
-fn arrivals(
+pub(crate) fn arrivals(
     builder: &Builder,
     first: u64,
     sent: impl Iterator<Item = Result<DateTime<Utc>, Failure>>,
@@ -181,6 +181,6 @@ fn arrivals(
     Ok(times)
 }
 
-fn ms(times: &Histogram<u64>, percentile: f64) -> f64 {
+pub(crate) fn ms(times: &Histogram<u64>, percentile: f64) -> f64 {
     times.value_at_percentile(percentile) as f64 / 1_000.0
 }

@@ -24,8 +24,10 @@ mod latency;
 mod lists;
 mod load;
 mod metrics;
+mod network;
 mod output;
 mod pgbench;
+mod relay;
 mod report;
 mod requests;
 mod scale;
@@ -64,6 +66,8 @@ enum Section {
     Latency,
     /// Several processes of each kind.
     Processes,
+    /// One and two APIs and workers at a distance from PostgreSQL and Redis.
+    Network,
     /// Webhooks to one fast receiver, and while another endpoint hangs.
     Hooks,
     /// Events that providers report.
@@ -91,6 +95,7 @@ impl Section {
             Self::Whole => whole::run(builder, report).await,
             Self::Latency => latency::run(builder, report).await,
             Self::Processes => scale::processes(builder, report).await,
+            Self::Network => network::run(builder, report).await,
             Self::Hooks => hooks::run(builder, report).await,
             Self::Inbound => inbound::run(builder, report).await,
             Self::History => data::history(builder, report, rows).await,

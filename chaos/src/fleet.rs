@@ -1,5 +1,6 @@
 //! Waypost's programs as processes. They are started, killed, and started again after
-//! they end, as a supervisor does it. Dropping the fleet kills all processes.
+//! they end, as a supervisor does it, from the folder of one version or another. Dropping
+//! the fleet kills all processes.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -31,7 +32,10 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    fn program(self) -> &'static str {
+    pub(crate) const ALL: [Self; 3] = [Self::Api, Self::Worker, Self::Scheduler];
+
+    /// The name of its program.
+    pub(crate) fn program(self) -> &'static str {
         match self {
             Self::Api => "waypost-api",
             Self::Worker => "waypost-worker",
@@ -41,9 +45,8 @@ impl Role {
 }
 
 /// All processes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Fleet {
-    binaries: PathBuf,
     members: Vec<Member>,
 }
 
@@ -55,6 +58,8 @@ struct Member {
     arguments: &'static [&'static str],
     variables: HashMap<String, String>,
     log: PathBuf,
+    /// Not started by [`Fleet::start`].
+    is_spare: bool,
     state: Mutex<State>,
 }
 
@@ -66,7 +71,11 @@ struct State {
     /// Killed, and not yet to be started again.
     is_down: bool,
     exits: usize,
+    /// How often it ended by itself.
+    failures: usize,
     stop: Stop,
+    /// The folder of the program that was started last.
+    binaries: PathBuf,
 }
 
 /// A graceful stop.
@@ -79,15 +88,28 @@ enum Stop {
 }
 
 impl Fleet {
-    pub(crate) fn new(binaries: PathBuf) -> Self {
-        Self {
-            binaries,
-            members: Vec::new(),
-        }
-    }
-
     /// Adds a process, to be started by [`Fleet::start`].
     pub(crate) fn add(&mut self, role: Role, variables: HashMap<String, String>, logs: &Path) {
+        self.push(role, variables, logs, false);
+    }
+
+    /// Adds a process that only [`Fleet::start_one`] starts.
+    pub(crate) fn add_spare(
+        &mut self,
+        role: Role,
+        variables: HashMap<String, String>,
+        logs: &Path,
+    ) {
+        self.push(role, variables, logs, true);
+    }
+
+    fn push(
+        &mut self,
+        role: Role,
+        variables: HashMap<String, String>,
+        logs: &Path,
+        is_spare: bool,
+    ) {
         let nth = self.of(role).count() + 1;
         let name = format!("{} {nth}", &role.program()["waypost-".len()..]);
         self.members.push(Member {
@@ -96,15 +118,26 @@ impl Fleet {
             variables,
             log: logs.join(format!("{}.log", name.replace(' ', "-"))),
             name,
+            is_spare,
             state: Mutex::default(),
         });
     }
 
-    /// Starts all of them.
-    pub(crate) fn start(&self) {
-        for member in &self.members {
-            member.start(&self.binaries);
+    /// The number of processes of a role, without spare ones.
+    pub(crate) fn count(&self, role: Role) -> usize {
+        self.of(role).filter(|one| !one.is_spare).count()
+    }
+
+    /// Starts all but the spare ones, from this folder.
+    pub(crate) fn start(&self, binaries: &Path) {
+        for member in self.members.iter().filter(|one| !one.is_spare) {
+            member.start_from(binaries);
         }
+    }
+
+    /// Starts one process, which must not run, from this folder.
+    pub(crate) fn start_one(&self, role: Role, nth: usize, binaries: &Path) {
+        self.member(role, nth).start_from(binaries);
     }
 
     /// Starts processes that ended by themselves, for as long as it is polled.
@@ -116,7 +149,7 @@ impl Fleet {
                         "{} ended by itself ({how}), starting it again",
                         member.name
                     ));
-                    member.start(&self.binaries);
+                    member.start();
                 }
             }
             tokio::time::sleep(CHECK_INTERVAL).await;
@@ -151,8 +184,18 @@ impl Fleet {
     /// Sends SIGTERM to the API whose index `choose` returns, given their number, as a
     /// deployment does, and starts the API again when it has ended.
     pub(crate) async fn stop_api(&self, choose: impl FnOnce(usize) -> usize) {
-        let all: Vec<&Member> = self.of(Role::Api).collect();
-        let member = all[choose(all.len())];
+        let nth = choose(self.of(Role::Api).count());
+        let member = self.member(Role::Api, nth);
+        if member.lock().is_down {
+            return progress(format!("{} is down already", member.name));
+        }
+        self.stop(Role::Api, nth).await;
+        member.start();
+    }
+
+    /// Sends SIGTERM to a process and waits for its end.
+    pub(crate) async fn stop(&self, role: Role, nth: usize) {
+        let member = self.member(role, nth);
         let Some(mut child) = member.take_child() else {
             return progress(format!("{} is down already", member.name));
         };
@@ -163,7 +206,6 @@ impl Fleet {
         assert!(signalled.is_ok_and(|status| status.success()), "kill {pid}");
         child.wait().await.expect("a child process can be awaited");
         member.lock().stop = Stop::Ended(Instant::now());
-        member.start(&self.binaries);
     }
 
     /// Whether the graceful stop of an API cut a connection that broke just now.
@@ -176,9 +218,48 @@ impl Fleet {
         })
     }
 
+    /// Whether it is a spare process that does not run.
+    pub(crate) fn is_unused(&self, role: Role, nth: usize) -> bool {
+        let member = self.of(role).nth(nth);
+        member.is_some_and(|one| one.is_spare && !one.is_running())
+    }
+
     /// How many processes were killed or ended by themselves.
     pub(crate) fn exits(&self) -> usize {
         self.members.iter().map(|one| one.lock().exits).sum()
+    }
+
+    /// How many processes ended by themselves.
+    pub(crate) fn failures(&self) -> usize {
+        self.members.iter().map(|one| one.lock().failures).sum()
+    }
+
+    /// The number of the scheduler that leads, if one does.
+    pub(crate) fn leader(&self) -> Option<usize> {
+        let mut schedulers = self.of(Role::Scheduler);
+        schedulers.position(|one| one.is_running() && one.is_leader())
+    }
+
+    /// The log of a process since its last start.
+    pub(crate) fn log(&self, role: Role, nth: usize) -> String {
+        self.member(role, nth).log_since_start()
+    }
+
+    /// The lines of all logs with this level, each with the name of its process.
+    pub(crate) fn lines_of_level(&self, level: &str) -> Vec<String> {
+        let of_one = |member: &Member| {
+            let log = std::fs::read(&member.log).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log).into_owned();
+            let lines = log.lines().filter(|line| has_level(line, level));
+            let lines = lines.map(|line| format!("{}: {line}", member.name));
+            lines.collect::<Vec<_>>()
+        };
+        self.members.iter().flat_map(of_one).collect()
+    }
+
+    fn member(&self, role: Role, nth: usize) -> &Member {
+        let member = self.of(role).nth(nth);
+        member.expect("the fleet has this process")
     }
 
     async fn kill_member(&self, victim: &Member, meanwhile: impl Future<Output = ()>) {
@@ -194,7 +275,7 @@ impl Fleet {
         progress(format!("kill -9 of {} (pid {pid}{is_leader})", victim.name));
         child.kill().await.expect("a child process can be killed");
         meanwhile.await;
-        victim.start(&self.binaries);
+        victim.start();
     }
 
     fn of(&self, role: Role) -> impl Iterator<Item = &Member> {
@@ -207,12 +288,17 @@ impl Member {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start(&self, binaries: &Path) {
+    fn start_from(&self, binaries: &Path) {
+        self.lock().binaries = binaries.to_owned();
+        self.start();
+    }
+
+    fn start(&self) {
         let mut state = self.lock();
         state.log_from = std::fs::metadata(&self.log).map_or(0, |metadata| metadata.len() as usize);
         let log = self.open_log();
         let errors = log.try_clone().expect("a file can be shared");
-        let child = Command::new(binaries.join(self.role.program()))
+        let child = Command::new(state.binaries.join(self.role.program()))
             .args(self.arguments)
             .env_clear()
             .envs(&self.variables)
@@ -252,13 +338,27 @@ impl Member {
         let status = state.child.as_mut()?.try_wait().ok()??;
         state.child = None;
         state.exits += 1;
+        state.failures += 1;
         Some(status.to_string())
     }
 
+    fn is_running(&self) -> bool {
+        self.lock().child.is_some()
+    }
+
     fn is_leader(&self) -> bool {
-        let from = self.lock().log_from;
-        let log = std::fs::read(&self.log).unwrap_or_default();
-        let log = String::from_utf8_lossy(log.get(from..).unwrap_or_default());
+        let log = self.log_since_start();
         log.rfind(LOG_LEADING) > log.rfind(LOG_LEAD_LOST)
     }
+
+    fn log_since_start(&self) -> String {
+        let from = self.lock().log_from;
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(log.get(from..).unwrap_or_default()).into_owned()
+    }
+}
+
+/// Whether a line of a log, which begins with the time, has this level.
+fn has_level(line: &str, level: &str) -> bool {
+    line.split_whitespace().nth(1) == Some(level)
 }

@@ -15,8 +15,8 @@ use waypost_core::clock::{Clock, Timestamp, delta};
 use waypost_tests::{SENDER, untracked};
 
 use crate::cancellation::Cancellation;
-use crate::fleet::Fleet;
-use crate::plan::{Kind, Message, Plan, Submission};
+use crate::fleet::{Fleet, Role};
+use crate::plan::{Content, Kind, Message, Plan, Submission};
 use crate::random::Random;
 use crate::tenants::{Tenant, tag};
 
@@ -30,6 +30,10 @@ const DISCONNECT_SHARE: f64 = 0.05;
 const DISCONNECT_MS_MAX: f64 = 30.0;
 /// The reason noted for a request whose connection broke before the end of the response.
 const BROKEN: &str = "a connection that broke";
+/// The text of a message, and the attachment of some, in base64.
+const TEXT: &str = "Nothing lost, nothing twice.";
+pub(crate) const FILE_NAME: &str = "receipt.txt";
+const FILE: &str = "UGFpZC4=";
 /// How long a client repeats a request.
 const RETRY_TIME_MAX: Duration = Duration::from_secs(180);
 
@@ -141,10 +145,14 @@ impl Load {
     /// Returns the cancellations of what was accepted.
     async fn submit(&self, submission: Submission, mut random: Random) -> Vec<Cancellation> {
         let begun_at = self.clock.now();
-        let (path, body) = path_and_body(&submission, begun_at);
+        let tenant = &self.tenants[submission.organization];
+        let (path, body) = path_and_body(&submission, &tenant.template_id, begun_at);
         let end = Instant::now() + RETRY_TIME_MAX;
         loop {
-            let api = random.below(self.apis.len());
+            let mut api = random.below(self.apis.len());
+            if self.fleet.is_unused(Role::Api, api) {
+                api = random.below(api);
+            }
             let wait = match random.chance(DISCONNECT_SHARE) {
                 true => Duration::from_secs_f64(random.between(1.0, DISCONNECT_MS_MAX) / 1_000.0),
                 false => RESPONSE_TIME_MAX,
@@ -152,7 +160,7 @@ impl Load {
             let request = self
                 .http
                 .post(format!("{}{path}", self.apis[api]))
-                .bearer_auth(&self.tenants[submission.organization].key)
+                .bearer_auth(&tenant.key)
                 .header("Idempotency-Key", &submission.key)
                 .timeout(wait)
                 .json(&body);
@@ -250,9 +258,13 @@ impl Load {
     }
 }
 
-fn path_and_body(submission: &Submission, begun_at: Timestamp) -> (&'static str, Value) {
+fn path_and_body(
+    submission: &Submission,
+    template_id: &str,
+    begun_at: Timestamp,
+) -> (&'static str, Value) {
     let messages = submission.messages.iter();
-    let mut messages = messages.map(|message| body(message, begun_at));
+    let mut messages = messages.map(|message| body(message, template_id, begun_at));
     if submission.is_batch {
         let messages: Vec<Value> = messages.collect();
         return ("/v1/emails/batch", json!({ "messages": messages }));
@@ -265,7 +277,7 @@ fn scheduled_at(message: &Message, begun_at: Timestamp) -> Option<Timestamp> {
     Some(begun_at + delta(message.scheduled?))
 }
 
-fn body(message: &Message, begun_at: Timestamp) -> Value {
+fn body(message: &Message, template_id: &str, begun_at: Timestamp) -> Value {
     let to: Vec<&str> = message
         .recipients
         .iter()
@@ -275,10 +287,19 @@ fn body(message: &Message, begun_at: Timestamp) -> Value {
         "from": SENDER,
         "to": to,
         "subject": "Chaos",
-        "text": "Nothing lost, nothing twice.",
         "tags": [tag(message.rule)],
         "tracking": untracked(),
     });
+    match message.content {
+        Content::Text | Content::File => body["text"] = TEXT.into(),
+        Content::Template => {
+            body["templateId"] = template_id.into();
+            body["variables"] = json!({ "name": "Ada" });
+        }
+    }
+    if message.content == Content::File {
+        body["attachments"] = json!([{ "filename": FILE_NAME, "content": FILE }]);
+    }
     if let Some(time) = scheduled_at(message, begun_at) {
         body["scheduledAt"] = time.to_rfc3339().into();
     }

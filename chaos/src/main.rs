@@ -6,7 +6,10 @@
 //! counts what the simulator and the receivers have; it does not trust what the service
 //! reports about itself.
 //!
-//! `plan` decides what to send, `load` sends it and `cancellation` cancels some of it. `faults` injects faults into the
+//! `make test-upgrade` is the same load and the same count while nothing fails but the version
+//! changes: processes of an earlier version and of this one replace each other (`upgrade`).
+//!
+//! `setup` starts the processes. `plan` decides what to send, `load` sends it and `cancellation` cancels some of it. `faults` injects faults into the
 //! `fleet` of processes, the `servers`, the simulator and the webhook receivers. `idle`
 //! waits until no work is left, `verification` counts, `records` reads the tables that
 //! explain a count, and `report` prints.
@@ -34,14 +37,15 @@ mod records;
 mod report;
 mod server_fault;
 mod servers;
+mod setup;
 mod tenants;
+mod upgrade;
 mod verification;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::process::{ExitCode, Stdio};
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -49,27 +53,26 @@ use std::time::Duration;
 use clap::Parser;
 use reqwest::Client;
 use tokio::net::TcpListener;
-use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 use waypost_core::clock::{Clock, Timestamp};
 use waypost_simulator::{Config, Simulator};
 
 use faults::{Faults, Targets};
-use fleet::{Fleet, Role};
-use load::Load;
+use fleet::Role;
+use load::{Load, LoadResult};
 use output::progress;
 use plan::{ORGANIZATIONS, Plan, Policy};
 use random::Random;
 use receiver::Receiver;
 use server_fault::{Forward, ServerFault};
 use servers::Servers;
+use setup::Ports;
 use tenants::{Configurator, Tenant};
+use upgrade::Upgrade;
 use verification::{Verification, Verifier};
 
-/// Processes of each kind.
+/// APIs, besides a spare one.
 const APIS: usize = 2;
-const WORKERS: usize = 3;
-const SCHEDULERS: usize = 2;
 /// Messages per second. Faults take more time than messages, so a short run has fewer
 /// messages per second.
 const MESSAGES_PER_SECOND: usize = 120;
@@ -79,14 +82,6 @@ const SHORT_RUN_BELOW: usize = 20_000;
 /// Time limit until all work is done after the load, in short runs and in long ones.
 const IDLE_WITHIN: Duration = Duration::from_secs(240);
 const IDLE_WITHIN_LONG: Duration = Duration::from_secs(900);
-/// The clock errors of some processes, in the syntax of libfaketime: of the second API,
-/// the second and third worker and the second scheduler.
-const WRONG_CLOCKS: [(Role, usize, &str); 4] = [
-    (Role::Api, 1, "-7m"),
-    (Role::Worker, 1, "+10m"),
-    (Role::Worker, 2, "-3m"),
-    (Role::Scheduler, 1, "+1h"),
-];
 /// Accepted recipients that the simulator keeps per message: a message may have several
 /// recipients, and may be sent again.
 const RECIPIENTS_PER_MESSAGE: usize = 8;
@@ -94,7 +89,7 @@ const RECIPIENTS_PER_MESSAGE: usize = 8;
 /// connections, so no connection takes the port of a process that is down.
 const PORT_FIRST: u16 = 20_000;
 
-/// Injects faults everywhere around Waypost and counts the messages.
+/// Injects faults everywhere around Waypost, or upgrades it, and counts the messages.
 #[derive(Debug, Parser)]
 struct Options {
     /// Messages to send.
@@ -122,6 +117,10 @@ struct Options {
     /// Folder of Waypost's programs.
     #[arg(long, env = "WAYPOST_BIN_DIR")]
     binaries: PathBuf,
+    /// Folder of the programs of an earlier version. With it the run is an upgrade from that
+    /// version to the other one.
+    #[arg(long)]
+    upgrade_from: Option<PathBuf>,
     /// libfaketime, which makes some clocks wrong. Without it all clocks are right.
     #[arg(long, env = "FAKETIME_LIBRARY")]
     faketime: Option<PathBuf>,
@@ -155,6 +154,10 @@ struct Run {
     load: Arc<Load>,
     configurator: Configurator,
     tenants: Arc<Vec<Tenant>>,
+    /// The settings of all processes.
+    variables: HashMap<String, String>,
+    /// The URLs at which the spare processes of an upgrade tell whether they are ready.
+    spares: Vec<String>,
     begun: Timestamp,
     clock: Clock,
 }
@@ -183,10 +186,14 @@ async fn chaos(options: Options) -> bool {
         Some(_) => server_fault::LOAD_TIME,
         None => lasts.max(LOAD_TIME_MIN),
     };
-    let plan = Plan::new(random.number(), options.messages, lasts);
+    let magic = match options.upgrade_from {
+        Some(_) => &plan::MAGIC_WITH_RESPONSE[..],
+        None => &plan::MAGIC[..],
+    };
+    let plan = Plan::new(random.number(), options.messages, lasts, magic);
     let run = Run::start(options, plan).await;
-    let faults = run.faults(&mut random);
     let fleet = Arc::clone(&run.targets.fleet);
+    let faults = random.fork();
     // Processes that end by themselves are started again until the count is complete.
     tokio::select! {
         passed = run.execute(faults, random) => passed,
@@ -220,22 +227,24 @@ impl Run {
             start_forwarding(forward).await;
         }
         let simulator = start_simulator(&options);
-        let mut ports = Ports(options.port_first);
+        let mut ports = Ports::from(options.port_first);
         let apis: Vec<SocketAddr> = (0..APIS).map(|_| ports.free()).collect();
         let balancer = TcpListener::bind(ports.free())
             .await
             .expect("the port is free");
         let public = format!("http://{}", balancer.local_addr().expect("it listens"));
-        let variables = variables(&options, &simulator, &public);
-        let keys = create_organizations(&options, &variables).await;
-        let fleet = fleet(&options, &variables, &apis, &logs);
-        fleet.start();
+        let variables = setup::variables(&options, &simulator, &public);
+        let first = options.upgrade_from.as_ref().unwrap_or(&options.binaries);
+        let keys = setup::create_organizations(first, &variables).await;
+        let mut fleet = setup::fleet(&options, &variables, &apis, &logs);
+        let spares = match options.upgrade_from {
+            Some(_) => setup::add_spares(&mut fleet, &variables, &mut ports, &logs),
+            None => Vec::new(),
+        };
+        fleet.start(first);
         tokio::spawn(load_balancer::serve(balancer, apis.clone()));
         let http = http_client();
-        let apis: Vec<String> = apis
-            .iter()
-            .map(|address| format!("http://{address}"))
-            .collect();
+        let mut apis: Vec<String> = apis.iter().map(setup::url).collect();
         for api in &apis {
             tenants::wait_until_ready(&http, api).await;
         }
@@ -253,8 +262,12 @@ impl Run {
         }
         let tenants = Arc::new(tenants);
         progress(format!(
-            "{APIS} APIs, {WORKERS} workers, {SCHEDULERS} schedulers and {ORGANIZATIONS} organizations are ready"
+            "{} APIs, {} workers, {} schedulers and {ORGANIZATIONS} organizations are ready",
+            fleet.count(Role::Api),
+            fleet.count(Role::Worker),
+            fleet.count(Role::Scheduler),
         ));
+        apis.extend(spares.first().cloned());
         let fleet = Arc::new(fleet);
         let load = Load::new(
             http,
@@ -280,32 +293,16 @@ impl Run {
             targets,
             configurator,
             tenants,
+            variables,
+            spares,
             begun,
             clock,
         }
     }
 
-    /// What fails during the load. The future returns whether all went well.
-    fn faults(&self, random: &mut Random) -> Pin<Box<dyn Future<Output = bool> + Send>> {
-        let targets = Arc::clone(&self.targets);
-        if let Some(action) = self.options.server_fault.clone() {
-            let fault = ServerFault {
-                targets,
-                http: self.load.http.clone(),
-                apis: self.load.apis.clone(),
-                action,
-            };
-            return Box::pin(fault.run());
-        }
-        let faults = Faults::new(targets, random.fork(), self.plan.duration);
-        Box::pin(async {
-            faults.run().await;
-            true
-        })
-    }
-
-    /// Sends while faults happen, waits, counts. True if nothing is wrong.
-    async fn execute(self, faults: impl Future<Output = bool>, random: Random) -> bool {
+    /// Sends while faults happen or the version changes, waits, counts. True if nothing is
+    /// wrong.
+    async fn execute(self, faults: Random, random: Random) -> bool {
         progress(format!(
             "{} messages for {} recipients in {} requests, over {} s",
             self.options.messages,
@@ -319,10 +316,21 @@ impl Run {
                 "the load is over: {} recipients were accepted",
                 self.load.accepted()
             ));
+            Ok(())
         };
-        let ((), is_well) = tokio::join!(sending, faults);
+        // What a failover or an upgrade breaks need not be waited for.
+        if let Err(wrong) = tokio::try_join!(sending, self.disturb(faults)) {
+            progress(wrong);
+            return false;
+        }
         let is_idle = self.wait_until_idle().await;
-        let (is_complete, verification) = self.count().await;
+        let results = self.load.take();
+        let (is_complete, verification) = self.count(&results).await;
+        let wrong = match self.options.upgrade_from {
+            Some(_) => upgrade::unexpected(&self.targets.fleet, &results, &verification),
+            None => Vec::new(),
+        };
+        wrong.iter().for_each(progress);
         let mut highest_rate = 0.0_f64;
         for tenant in self.tenants.iter() {
             highest_rate = highest_rate.max(self.configurator.highest_rate(tenant).await);
@@ -337,11 +345,37 @@ impl Run {
             verification.explained,
             verification.webhooks_missing(),
         );
-        is_well
-            && is_idle
-            && is_complete
-            && verification.violations.is_empty()
-            && highest_rate <= 1.0
+        let is_correct = verification.violations.is_empty() && wrong.is_empty();
+        is_idle && is_complete && is_correct && highest_rate <= 1.0
+    }
+
+    /// Injects the faults, or the one fault of the servers, or changes the version. The error says
+    /// what that broke.
+    async fn disturb(&self, random: Random) -> Result<(), String> {
+        if let Some(action) = &self.options.server_fault {
+            let fault = ServerFault {
+                targets: Arc::clone(&self.targets),
+                http: self.load.http.clone(),
+                apis: self.load.apis.clone(),
+                action: action.clone(),
+            };
+            return fault.run().await;
+        }
+        let Some(old) = &self.options.upgrade_from else {
+            let faults = Faults::new(Arc::clone(&self.targets), random, self.plan.duration);
+            faults.run().await;
+            return Ok(());
+        };
+        let upgrade = Upgrade {
+            targets: &self.targets,
+            load: &self.load,
+            variables: &self.variables,
+            spares: &self.spares,
+            old,
+            new: &self.options.binaries,
+            database_url: &self.options.database_url,
+        };
+        upgrade.run().await
     }
 
     async fn wait_until_idle(&self) -> bool {
@@ -369,9 +403,8 @@ impl Run {
 
     /// Counts. The flag is true if every planned recipient was accepted, and the
     /// providers have no others.
-    async fn count(&self) -> (bool, Verification) {
+    async fn count(&self, results: &LoadResult) -> (bool, Verification) {
         let (url, simulator) = (self.options.tables_url(), &self.targets.simulator);
-        let results = self.load.take();
         let final_states = records::final_states(url)
             .await
             .expect("the tables can be read");
@@ -382,7 +415,7 @@ impl Run {
         };
         let verification = books.count(&results.accepted);
         report::print_violations(url, &verification, simulator, &self.tenants).await;
-        report::print_load(&results, self.targets.fleet.exits());
+        report::print_load(results, self.targets.fleet.exits());
         report::print_counts(&verification, simulator, &self.tenants);
         let unexpected = simulator.captured_count().abs_diff(verification.sends);
         if unexpected > 0 {
@@ -413,131 +446,4 @@ fn start_simulator(options: &Options) -> Simulator {
     let simulator = simulator.expect("the simulator can listen");
     simulator.set_callbacks(faults::default_callbacks());
     simulator
-}
-
-/// Allocates free ports.
-struct Ports(u16);
-
-impl Ports {
-    fn free(&mut self) -> SocketAddr {
-        loop {
-            let address = SocketAddr::from(([127, 0, 0, 1], self.0));
-            self.0 += 1;
-            if std::net::TcpListener::bind(address).is_ok() {
-                return address;
-            }
-        }
-    }
-}
-
-/// The settings of all processes: short timeouts and waits, so that a run has many of
-/// each.
-fn variables(options: &Options, simulator: &Simulator, public: &str) -> HashMap<String, String> {
-    let smtp = simulator.smtp_address().map(|address| address.to_string());
-    let given = [
-        ("WAYPOST_ENV", "development"),
-        ("DATABASE_URL", &options.database_url),
-        ("WAYPOST_DATABASE_CONNECTIONS", "12"),
-        ("REDIS_URL", &options.redis_url),
-        ("WAYPOST_PUBLIC_URL", public),
-        ("WAYPOST_PROVIDER_BASE_URL", &simulator.url()),
-        ("WAYPOST_SMTP_SERVER", &smtp.unwrap_or_default()),
-        ("WAYPOST_PROVIDER_TIMEOUT", "2s"),
-        ("WAYPOST_WEBHOOK_TIMEOUT", "2s"),
-        // A small number, so that bursts wait in Redis, where they can be lost.
-        ("WAYPOST_WORKER_CONCURRENCY", "16"),
-        ("WAYPOST_WORKER_LEASE", "6s"),
-        ("WAYPOST_WORKER_SHUTDOWN", "5s"),
-        ("WAYPOST_UNKNOWN_WAIT", "4s"),
-        ("WAYPOST_RETRY_FIRST", "500ms"),
-        ("WAYPOST_RETRY_LONGEST", "4s"),
-        ("WAYPOST_RETRY_HORIZON", "1h"),
-        ("WAYPOST_RELAY_GRACE", "3s"),
-        ("WAYPOST_SCHEDULER_TICK", "500ms"),
-        ("WAYPOST_RATE_LIMIT_SEND_MAX", "1000000"),
-        ("WAYPOST_RATE_LIMIT_OTHER_MAX", "1000000"),
-        ("WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE", "1000000"),
-    ];
-    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    given.into_iter().collect()
-}
-
-fn fleet(
-    options: &Options,
-    variables: &HashMap<String, String>,
-    apis: &[SocketAddr],
-    logs: &Path,
-) -> Fleet {
-    let mut fleet = Fleet::new(options.binaries.clone());
-    let mut add = |role, nth, mut own: HashMap<String, String>| {
-        let mut wrong = WRONG_CLOCKS.iter();
-        let wrong = wrong.find(|(of, which, _)| (*of, *which) == (role, nth));
-        if let (Some(library), Some((_, _, by))) = (&options.faketime, wrong) {
-            own.extend(wrong_clock(library, by));
-        }
-        fleet.add(role, own, logs);
-    };
-    for (nth, address) in apis.iter().enumerate() {
-        let mut own = variables.clone();
-        own.insert("WAYPOST_LISTEN".to_owned(), address.to_string());
-        add(Role::Api, nth, own);
-    }
-    for (role, count) in [(Role::Worker, WORKERS), (Role::Scheduler, SCHEDULERS)] {
-        for nth in 0..count {
-            add(role, nth, variables.clone());
-        }
-    }
-    fleet
-}
-
-/// The environment that makes the wall clock of a process wrong, but not its monotonic
-/// clock.
-fn wrong_clock(library: &Path, by: &str) -> [(String, String); 3] {
-    [
-        ("LD_PRELOAD", library.to_string_lossy().as_ref()),
-        ("FAKETIME", by),
-        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-}
-
-/// Creates the tables and the organizations with the operator's commands; returns an API
-/// key for each organization.
-async fn create_organizations(
-    options: &Options,
-    variables: &HashMap<String, String>,
-) -> Vec<String> {
-    run_command(options, variables, &["migrate"]).await;
-    let mut keys = Vec::new();
-    for nth in 0..ORGANIZATIONS {
-        let name = format!("Chaos {nth}");
-        let id = run_command(
-            options,
-            variables,
-            &["create-organization", "--name", &name],
-        )
-        .await;
-        let arguments = ["create-api-key", "--organization", &id, "--name", "chaos"];
-        keys.push(run_command(options, variables, &arguments).await);
-    }
-    keys
-}
-
-async fn run_command(
-    options: &Options,
-    variables: &HashMap<String, String>,
-    arguments: &[&str],
-) -> String {
-    let output = Command::new(options.binaries.join("waypost-api"))
-        .args(arguments)
-        .env_clear()
-        .envs(variables)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .kill_on_drop(true)
-        .output()
-        .await;
-    let output = output.expect("a program that was built can be started");
-    assert!(output.status.success(), "{arguments:?}: {}", output.status);
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }

@@ -43,6 +43,10 @@ const CANCELLED_SHARE: f64 = 0.08;
 /// How many seconds after their acceptance, or around their time, messages are cancelled.
 const CANCELLED_SECONDS_MAX: f64 = 2.0;
 
+/// Share of the messages to one recipient that are made of a template, and of those with a file.
+const TEMPLATE_SHARE: f64 = 0.1;
+const FILE_SHARE: f64 = 0.05;
+
 /// Share of the requests that come in bursts; the others are spread evenly.
 const BURST_SHARE: f64 = 0.5;
 const BURST_INTERVAL: Duration = Duration::from_secs(4);
@@ -83,11 +87,24 @@ pub(crate) enum Kind {
     Defer,
 }
 
-const MAGIC: [Kind; 10] = [
+/// All reactions.
+pub(crate) const MAGIC: [Kind; 10] = [
     Kind::Flaky,
     Kind::ThrottleOnce,
     Kind::TimeoutOnce,
     Kind::Reset,
+    Kind::Refuse,
+    Kind::HardBounce,
+    Kind::Block,
+    Kind::Complaint,
+    Kind::Open,
+    Kind::Defer,
+];
+
+/// The reactions after which it is known whether the provider accepted the message.
+pub(crate) const MAGIC_WITH_RESPONSE: [Kind; 8] = [
+    Kind::Flaky,
+    Kind::ThrottleOnce,
     Kind::Refuse,
     Kind::HardBounce,
     Kind::Block,
@@ -145,10 +162,21 @@ pub(crate) struct Recipient {
     pub(crate) kind: Kind,
 }
 
+/// What a message consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    Text,
+    /// A stored template.
+    Template,
+    /// A text and an attachment.
+    File,
+}
+
 /// A message.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
     pub(crate) rule: usize,
+    pub(crate) content: Content,
     pub(crate) recipients: Vec<Recipient>,
     /// How long ahead it is scheduled, if it is.
     pub(crate) scheduled: Option<Duration>,
@@ -177,16 +205,24 @@ pub(crate) struct Plan {
 /// The state while a plan is made.
 struct Planner {
     random: Random,
+    magic: &'static [Kind],
     addresses: usize,
     seed: u64,
     scheduled_seconds: (f64, f64),
 }
 
 impl Plan {
-    /// A plan with this many messages, spread over the time.
-    pub(crate) fn new(seed: u64, messages: usize, duration: Duration) -> Self {
+    /// A plan with this many messages, spread over the time, some of them to addresses with
+    /// these reactions.
+    pub(crate) fn new(
+        seed: u64,
+        messages: usize,
+        duration: Duration,
+        magic: &'static [Kind],
+    ) -> Self {
         let mut planner = Planner {
             random: Random::new(seed).fork(),
+            magic,
             addresses: 0,
             seed,
             scheduled_seconds: if duration < SHORT {
@@ -264,11 +300,16 @@ impl Planner {
 
     fn message_to_one(&mut self) -> Message {
         let kind = match self.random.chance(MAGIC_SHARE) {
-            true => self.random.pick(&MAGIC),
+            true => self.random.pick(self.magic),
             false => Kind::Ordinary,
         };
         let recipients = vec![self.recipient(kind)];
-        self.message(recipients)
+        let content = match self.random.fraction() {
+            share if share < TEMPLATE_SHARE => Content::Template,
+            share if share < TEMPLATE_SHARE + FILE_SHARE => Content::File,
+            _ => Content::Text,
+        };
+        self.message(recipients, content)
     }
 
     /// A message to many. Its recipients are ordinary: some providers take many
@@ -284,10 +325,10 @@ impl Planner {
             let index = self.random.below(count);
             recipients[index] = self.recipient(Kind::Suppressed);
         }
-        self.message(recipients)
+        self.message(recipients, Content::Text)
     }
 
-    fn message(&mut self, recipients: Vec<Recipient>) -> Message {
+    fn message(&mut self, recipients: Vec<Recipient>, content: Content) -> Message {
         let (least, most) = self.scheduled_seconds;
         let scheduled = match self.random.chance(SCHEDULED_SHARE) {
             true => Some(Duration::from_secs_f64(self.random.between(least, most))),
@@ -300,6 +341,7 @@ impl Planner {
         });
         Message {
             rule: self.random.below(PROVIDERS.len()),
+            content,
             recipients,
             scheduled,
             cancelled_after,

@@ -32,35 +32,32 @@ pub(crate) struct ServerFault {
 }
 
 impl ServerFault {
-    /// Injects the fault. False if an API is not ready in time after it.
-    pub(crate) async fn run(self) -> bool {
+    /// Injects the fault. The error says which API was not ready in time after it.
+    pub(crate) async fn run(self) -> Result<(), String> {
         let latency = waypost_simulator::Fault::slow_sends(LATENCY_MS);
         self.targets.simulator.set_fault(latency);
         tokio::time::sleep(LOAD_TIME.mul_f64(FAILS_AT)).await;
         progress(&self.action);
         let (ready_after, pause) = tokio::join!(self.fail_over(), self.longest_pause());
-        let Some(ready_after) = ready_after else {
-            return false;
-        };
+        let ready_after = ready_after?;
         progress(format!(
             "every API was ready again after {:.1} s; no mail was sent for at most {:.1} s",
             ready_after.as_secs_f64(),
             pause.as_secs_f64()
         ));
-        true
+        Ok(())
     }
 
-    /// How long it took until every API was ready; `None` if one was not in time.
-    async fn fail_over(&self) -> Option<Duration> {
+    /// How long it took until every API was ready.
+    async fn fail_over(&self) -> Result<Duration, String> {
         let begun = Instant::now();
         self.targets.servers.fail_over(self.action.clone()).await;
         for api in &self.apis {
             if !self.is_ready_by(api, begun + READY_WITHIN).await {
-                progress(format!("{api} is not ready within {READY_WITHIN:?}"));
-                return None;
+                return Err(format!("{api} is not ready within {READY_WITHIN:?}"));
             }
         }
-        Some(begun.elapsed())
+        Ok(begun.elapsed())
     }
 
     /// The longest time in which the providers received no mail, from now on.

@@ -25,6 +25,8 @@ pub(crate) struct Tenant {
     /// The `onUnknown` policy of each rule.
     pub(crate) policies: Vec<Policy>,
     pub(crate) receiver: Arc<Receiver>,
+    /// A template with the variable `name`.
+    pub(crate) template_id: String,
     endpoint_id: String,
 }
 
@@ -39,7 +41,7 @@ pub(crate) struct Configurator {
 
 impl Configurator {
     /// Configures an organization: an account of each type, a rule for each account,
-    /// suppressions, and a webhook endpoint for all events.
+    /// suppressions, a webhook endpoint for all events, and a template.
     pub(crate) async fn configure(
         &self,
         nth: usize,
@@ -63,10 +65,12 @@ impl Configurator {
                 .await;
         }
         let endpoint_id = self.add_endpoint(&key, &receiver).await;
+        let template_id = self.add_template(&key).await;
         Tenant {
             key,
             policies,
             receiver,
+            template_id,
             endpoint_id,
         }
     }
@@ -166,6 +170,17 @@ impl Configurator {
         });
         self.call(key, Method::POST, "/v1/routing-rules", &body)
             .await;
+    }
+
+    async fn add_template(&self, key: &str) -> String {
+        let path = "/v1/templates";
+        let body = json!({ "name": "Chaos" });
+        let template = self.call(key, Method::POST, path, &body).await;
+        let id = text(&template["data"]["id"]);
+        let body = json!({ "htmlContent": "<p>Hello {{name}}</p>", "textContent": "" });
+        self.call(key, Method::POST, &format!("{path}/{id}/versions"), &body)
+            .await;
+        id
     }
 
     async fn add_endpoint(&self, key: &str, receiver: &Receiver) -> String {

@@ -8,8 +8,8 @@ use std::fmt;
 use chrono::DateTime;
 use waypost_simulator::{Captured, Provider, Simulator};
 
-use crate::load::Accepted;
-use crate::plan::{Kind, Policy, Recipient};
+use crate::load::{Accepted, FILE_NAME};
+use crate::plan::{Content, Kind, Policy, Recipient};
 use crate::records::FinalState;
 use crate::tenants::Tenant;
 
@@ -49,6 +49,8 @@ pub(crate) enum ViolationKind {
     SentThoughSuppressed,
     /// A message whose cancellation succeeded.
     SentThoughCancelled,
+    /// The provider got other attachments than the message has.
+    OtherFiles,
     /// A scheduled message before its time.
     SentEarly,
     /// The API reported another number of cancelled recipients.
@@ -74,6 +76,7 @@ impl fmt::Display for ViolationKind {
             Self::WebhookMissing(event) => write!(f, "no webhook {event}"),
             Self::SentThoughSuppressed => f.write_str("sent though suppressed"),
             Self::SentThoughCancelled => f.write_str("sent though cancelled"),
+            Self::OtherFiles => f.write_str("sent with other attachments"),
             Self::SentEarly => f.write_str("sent before its time"),
             Self::CancelledOthers => f.write_str("another number of recipients was cancelled"),
         }
@@ -109,6 +112,7 @@ impl Verification {
             ViolationKind::SentThoughSuppressed | ViolationKind::SentThoughCancelled => 1,
             ViolationKind::Lost
             | ViolationKind::WebhookMissing(_)
+            | ViolationKind::OtherFiles
             | ViolationKind::SentEarly
             | ViolationKind::CancelledOthers => 0,
         })
@@ -163,6 +167,10 @@ impl Verifier<'_> {
         verification.accepted += 1;
         if check.is_sent_early() {
             let violation = check.violation(ViolationKind::SentEarly);
+            verification.violations.push(violation);
+        }
+        if check.has_other_files() {
+            let violation = check.violation(ViolationKind::OtherFiles);
             verification.violations.push(violation);
         }
         if check.is_cancelled() {
@@ -274,6 +282,22 @@ impl Check<'_> {
         self.accepted.scheduled_at.is_some_and(|due| {
             let mut times = self.sends.iter().map(accepted_at);
             times.any(|time| time.is_none_or(|time| time < due))
+        })
+    }
+
+    fn has_other_files(&self) -> bool {
+        let expected: &[&str] = match self.accepted.message.content {
+            Content::Text | Content::Template => &[],
+            Content::File => &[FILE_NAME],
+        };
+        // The simulator takes a mail over SMTP apart only if it keeps bodies.
+        let mut sends = self
+            .sends
+            .iter()
+            .filter(|send| send.provider != Provider::Smtp);
+        sends.any(|send| {
+            let files = send.attachments.iter().map(|file| file.filename.as_str());
+            !files.eq(expected.iter().copied())
         })
     }
 

@@ -74,14 +74,16 @@ pub async fn run(
 ) -> Result<(), Fault> {
     let pool = db::pool(&settings.database_url, settings.database_connections)?;
     // Logs outages of Postgres and keeps the clock right.
-    let url = settings.database_url.clone();
-    tokio::spawn(Liveness::new().run(url, clock.clone(), shutdown.clone()));
+    let (url, liveness) = (settings.database_url.clone(), Liveness::new());
+    tokio::spawn(liveness.clone().run(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
     startup::check(settings, &pool).await?;
     let readiness = Readiness::new(pool.clone(), redis.clone(), settings.sealer.clone());
     let sampler = sampler(settings, &pool, &redis, &clock);
     let address = settings.monitoring.health_listen;
     health_server::serve(address, readiness, Some(sampler), shutdown.clone()).await?;
+    // No task runs under a schema that is older than this program.
+    shutdown.run_until_cancelled(liveness.present()).await;
     db::time::correct_first(&clock, &pool, &shutdown).await;
     let tick = settings.sending.scheduler_tick;
     let accounts = accounts(settings, &clock, &pool)?;

@@ -141,8 +141,15 @@ async fn it_is_not_ready_before_the_migrations_and_says_why() {
     let reply = ready(&app).await;
     assert_eq!(reply.status, 503, "{reply:?}");
     assert!(reply.text.contains("migrat"), "{reply:?}");
+    let send = async || {
+        let message = waypost_tests::message_to("ada@example.org");
+        app.caller().post("/v1/send", &message).await
+    };
+    assert_eq!(send().await.status, 503);
     waypost_core::db::migrate(&app.pool).await.unwrap();
     assert_eq!(ready(&app).await.status, 200);
+    // The caller's key is not in this database.
+    wait_until("sends are served", async || send().await.status == 401).await;
 }
 
 #[tokio::test]

@@ -159,6 +159,29 @@ async fn an_unmigrated_database_is_reported_with_the_command_to_run() {
 }
 
 #[tokio::test]
+async fn programs_take_no_work_before_the_migrations_and_begin_after_them() {
+    let builder = TestApp::builder().without_migrations();
+    let app = builder.without_worker().without_scheduler().start().await;
+    let variables = with(&app, "WAYPOST_LOG", "info");
+    for (program, arguments, begun) in [
+        (Program::Worker, &[][..], "Worker started"),
+        (Program::Scheduler, &[], "Started the scheduler"),
+    ] {
+        let process = program.spawn(arguments, &variables);
+        let what = format!("{program:?} says that it waits");
+        let waits = "which waits until `waypost-api migrate` has run";
+        wait_until(&what, async || process.log().contains(waits)).await;
+        assert!(!process.log().contains(begun), "{}", process.log());
+        waypost_core::db::migrate(&app.pool).await.unwrap();
+        let what = format!("{program:?} begins");
+        wait_until(&what, async || process.log().contains(begun)).await;
+        // For the next program.
+        let schema = "DROP SCHEMA public CASCADE; CREATE SCHEMA public";
+        sqlx::raw_sql(schema).execute(&app.pool).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn programs_refuse_to_start_with_a_misconfigured_postgres() {
     let app = TestApp::builder().without_worker().start().await;
     let strict = strict_postgres().await;

@@ -77,8 +77,8 @@ pub async fn run(
     let ids = Ids::new(clock.clone());
     let (pool, store_pool) = pools(settings)?;
     // It logs when Postgres goes away and comes back, and corrects the clock.
-    let url = settings.database_url.clone();
-    tokio::spawn(Liveness::new().run(url, clock.clone(), shutdown.clone()));
+    let (url, liveness) = (settings.database_url.clone(), Liveness::new());
+    tokio::spawn(liveness.clone().run(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
     startup::check(settings, &pool).await?;
     let readiness = Readiness::new(pool.clone(), redis.clone(), settings.sealer.clone());
@@ -92,6 +92,8 @@ pub async fn run(
     instruments::jobs_max(settings.sending.concurrency);
     let providers = ProviderType::ALL.map(ProviderType::as_str);
     instruments::begin_attempts(providers, &SendOutcome::NAMES);
+    // Nothing is leased under a schema that is older than this program.
+    shutdown.run_until_cancelled(liveness.present()).await;
     let Some(worker_lease) =
         WorkerLease::start(pool.clone(), ids.clone(), &settings.sending, &shutdown).await
     else {

@@ -1,5 +1,5 @@
-//! Fails fast while Postgres is away: a request that needs Postgres gets 503 at once. A
-//! request that is being served when Postgres goes away gets 503 as soon as the process
+//! Fails fast while Postgres is away, or its schema older than this program: a request that
+//! needs Postgres gets 503 at once. A request that is being served when Postgres goes away gets 503 as soon as the process
 //! notices, whatever it waits for.
 //!
 //! The request behind such a 503 may have been done: the COMMIT may have arrived, and only

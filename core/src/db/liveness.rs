@@ -3,11 +3,15 @@
 //! fail at once instead of waiting for their own time-outs, and these can be long enough for
 //! slow statements.
 //!
+//! A Postgres whose schema lacks a migration of this program counts as away too: statements would
+//! fail, or do half of what this version means. It is asked until the schema is current once;
+//! later migrations suit this program.
+//!
 //! It also decides which connections to trust. A connection that was open when Postgres went
 //! away may be dead; a pool that uses [`Liveness`] closes it instead of handing it out.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::PgConnection;
@@ -18,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::session::SessionSettings;
-use super::{options, ping, time};
+use super::{is_current_over, options, ping, time};
 use crate::clock::Clock;
 use crate::fault::{Fault, error_chain};
 use crate::secret::Secret;
@@ -33,15 +37,28 @@ pub const DETECTION_MAX: Duration = INTERVAL.saturating_add(ANSWER_TIMEOUT);
 /// The error class `operator_intervention`: Postgres stops or starts.
 const OPERATOR_INTERVENTION: &str = "57";
 
-/// The state of Postgres. Before the first query it counts as present. Cheap to clone.
+/// Whether Postgres can be used. Before the first query it counts as present. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Liveness {
     shared: Arc<LivenessState>,
 }
 
+/// What the last query found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    NotAsked,
+    Present,
+    /// It does not answer.
+    Away,
+    /// It answers, and migrations of this program are missing.
+    Outdated,
+}
+
 #[derive(Debug)]
 struct LivenessState {
-    is_away: watch::Sender<bool>,
+    presence: watch::Sender<Presence>,
+    /// Whether the schema was current once.
+    is_migrated: AtomicBool,
     began_at: Instant,
     /// Connections from before this time are not trusted: microseconds since `began_at`.
     trusted_from: AtomicU64,
@@ -58,7 +75,8 @@ impl Liveness {
     #[must_use]
     pub fn new() -> Self {
         let shared = LivenessState {
-            is_away: watch::Sender::new(false),
+            presence: watch::Sender::new(Presence::NotAsked),
+            is_migrated: AtomicBool::new(false),
             began_at: Instant::now(),
             trusted_from: AtomicU64::new(0),
         };
@@ -67,17 +85,37 @@ impl Liveness {
         }
     }
 
-    /// Whether Postgres does not answer.
+    /// Whether Postgres does not answer, or lacks migrations of this program.
     #[must_use]
     pub fn is_away(&self) -> bool {
-        *self.shared.is_away.borrow()
+        self.presence().is_away()
     }
 
-    /// Waits until Postgres does not answer.
+    /// Waits until Postgres is away.
     pub async fn gone(&self) {
-        let mut changes = self.shared.is_away.subscribe();
+        self.wait_for(Presence::is_away).await;
+    }
+
+    /// Waits until Postgres answers and its schema is current.
+    pub async fn present(&self) {
+        self.wait_for(|presence| presence == Presence::Present)
+            .await;
+    }
+
+    /// Waits for the result of the first query.
+    pub async fn asked(&self) {
+        self.wait_for(|presence| presence != Presence::NotAsked)
+            .await;
+    }
+
+    async fn wait_for(&self, is_met: impl Fn(Presence) -> bool) {
+        let mut changes = self.shared.presence.subscribe();
         // The sender is part of `self`, so the channel does not close.
-        let _away = changes.wait_for(|is_away| *is_away).await;
+        let _met = changes.wait_for(|presence| is_met(*presence)).await;
+    }
+
+    fn presence(&self) -> Presence {
+        *self.shared.presence.borrow()
     }
 
     /// Queries the time of Postgres every 250 ms until `shutdown`, and corrects the clock.
@@ -96,14 +134,13 @@ impl Liveness {
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
-            let cause =
-                match timeout(ANSWER_TIMEOUT, self.ask(&mut connection, &options, &clock)).await {
-                    Ok(Ok(())) => None,
-                    Ok(Err(error)) if is_answer(&error) => None,
-                    Ok(Err(error)) => Some(error_chain(&error)),
-                    Err(_late) => Some("it does not answer".to_owned()),
-                };
-            self.set(cause);
+            let answer = timeout(ANSWER_TIMEOUT, self.ask(&mut connection, &options, &clock)).await;
+            match answer {
+                Ok(Ok(presence)) => self.set(presence, ""),
+                Ok(Err(error)) if is_answer(&error) => self.set(Presence::Present, ""),
+                Ok(Err(error)) => self.set(Presence::Away, &error_chain(&error)),
+                Err(_late) => self.set(Presence::Away, "it does not answer"),
+            }
         }
         Ok(())
     }
@@ -115,34 +152,63 @@ impl Liveness {
         connection: &mut Option<PgConnection>,
         options: &PgConnectOptions,
         clock: &Clock,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<Presence, sqlx::Error> {
+        let mut open = None;
         if let Some(mut known) = connection.take() {
             if time::correct_by(clock, &mut known).await.is_ok() {
-                *connection = Some(known);
-                return Ok(());
+                open = Some(known);
+            } else {
+                // Something closed the connection, perhaps with all others.
+                self.distrust_connections();
             }
-            // Something closed the connection, perhaps with all others.
-            self.distrust_connections();
         }
-        let mut new = SessionSettings::new([]).connect(options).await?;
-        time::correct_by(clock, &mut new).await?;
-        *connection = Some(new);
-        Ok(())
+        let mut open = match open {
+            Some(open) => open,
+            None => {
+                let mut new = SessionSettings::new([]).connect(options).await?;
+                time::correct_by(clock, &mut new).await?;
+                new
+            }
+        };
+        let presence = self.check_schema(&mut open).await;
+        *connection = Some(open);
+        Ok(presence)
     }
 
-    fn set(&self, cause: Option<String>) {
-        let is_away = cause.is_some();
-        if self.is_away() == is_away {
+    async fn check_schema(&self, connection: &mut PgConnection) -> Presence {
+        let is_migrated = &self.shared.is_migrated;
+        if is_migrated.load(Ordering::Relaxed) {
+            return Presence::Present;
+        }
+        match is_current_over(connection).await {
+            Ok(true) => {
+                is_migrated.store(true, Ordering::Relaxed);
+                Presence::Present
+            }
+            Ok(false) => Presence::Outdated,
+            // Postgres went away meanwhile; the next query finds that out.
+            Err(_) => self.presence(),
+        }
+    }
+
+    fn set(&self, now: Presence, cause: &str) {
+        let before = self.presence();
+        if before == now {
             return;
         }
-        match cause {
-            Some(cause) => warn!(cause, "Postgres is away"),
-            None => {
-                self.distrust_connections();
-                info!("Postgres is back");
-            }
+        match (before, now) {
+            (_, Presence::Away) => warn!(cause, "Postgres is away"),
+            (_, Presence::Outdated) => warn!(
+                "The schema of the database is older than this program, which waits until `waypost-api migrate` has run"
+            ),
+            (Presence::Away, Presence::Present) => info!("Postgres is back"),
+            (Presence::Outdated, Presence::Present) => info!("The database is migrated"),
+            (_, Presence::Present | Presence::NotAsked) => {}
         }
-        self.shared.is_away.send_replace(is_away);
+        if before.is_away() && !now.is_away() {
+            self.distrust_connections();
+        }
+        self.shared.presence.send_replace(now);
     }
 
     fn distrust_connections(&self) {
@@ -179,6 +245,15 @@ impl Liveness {
                 }
             })
         })
+    }
+}
+
+impl Presence {
+    fn is_away(self) -> bool {
+        match self {
+            Self::NotAsked | Self::Present => false,
+            Self::Away | Self::Outdated => true,
+        }
     }
 }
 
