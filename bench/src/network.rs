@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use waypost_simulator::Fault;
 
 use crate::accept::{RequestNumbers, WARM_UP, closed_loop};
-use crate::fixture::{Builder, Fixture, Plan};
+use crate::fixture::{Builder, Fixture, ORGANIZATIONS, Plan};
 use crate::latency::{arrivals, ms, timed};
 use crate::load::{self, Until};
 use crate::relay::Relay;
@@ -38,8 +38,10 @@ const CONNECTIONS: usize = 64;
 const ACCEPT_TIME: Duration = Duration::from_secs(4);
 /// Messages that are sent one at a time.
 const ALONE: u64 = 40;
-/// How long a worker may take to send its first mail.
-const START_MAX: Duration = Duration::from_secs(30);
+/// The part of a backlog whose rate is measured.
+const MIDDLE: [f64; 2] = [0.15, 0.85];
+/// Longer than any backlog takes.
+const DELIVERY_MAX: Duration = Duration::from_secs(120);
 /// How much two workers must deliver, of what one does.
 const WORKERS_RATIO_MIN: f64 = 1.9;
 const POSTGRES_PORT: u16 = 5432;
@@ -85,7 +87,7 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
             delivered.push(network.deliver(workers).await?);
         }
         network.report_delivered(report, &delivered);
-        let rates = |rates: &[Rate]| rates.iter().map(Rate::to_json).collect::<Value>();
+        let rates = |rates: &[Rate]| rates.iter().map(|rate| rate.to_json()).collect::<Value>();
         report.keep(
             "network",
             &format!("ms{round_trip_ms}"),
@@ -154,7 +156,13 @@ impl<'a> Network<'a> {
         let fixture = self.fixture(apis, 0).await?;
         let sends = requests::sends(&self.builder.tenants);
         let (connections, mut numbers) = (CONNECTIONS * apis, RequestNumbers(0));
-        closed_loop(&fixture, connections, WARM_UP, &mut numbers, &sends).await?;
+        // Until each API has its connections and knows the keys of all organizations. At a
+        // distance some of the first requests take too long and are answered 503.
+        let warm = Until::Count(4 * ORGANIZATIONS as u64);
+        for connections in [16, connections] {
+            let write = numbers.shifted(4 * ORGANIZATIONS as u64, &sends);
+            load::closed_loop(&fixture.addresses, connections, 0, warm, write).await?;
+        }
         let before = self.round_trips();
         let answers = closed_loop(&fixture, connections, ACCEPT_TIME, &mut numbers, &sends).await?;
         let rate = self.rate(answers.per_second(), answers.count, before);
@@ -162,8 +170,8 @@ impl<'a> Network<'a> {
         Ok(rate)
     }
 
-    /// Queues a backlog, and delivers it by this many workers. Counted is the time from the first
-    /// mail at the provider to the last outcome recorded.
+    /// Queues a backlog, and delivers it by this many workers. The rate is that of its middle, when
+    /// all workers run and none of them waits for the last messages.
     async fn deliver(&self, workers: usize) -> Result<Rate, Failure> {
         let each = CONCURRENCY * 1_000 / PROVIDER_MS * DELIVERY_SECONDS;
         let backlog = (each * workers as u64).next_multiple_of(BATCH);
@@ -178,17 +186,25 @@ impl<'a> Network<'a> {
         simulator.set_fault(Fault::slow_sends(PROVIDER_MS));
         let before = self.round_trips();
         fixture.start_workers(workers);
-        let end = Instant::now() + START_MAX;
-        while simulator.captured_count() == 0 && Instant::now() < end {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let [first, last] = MIDDLE.map(|share| (backlog as f64 * share) as u64);
+        self.wait_until_captured(first).await;
         let since = Instant::now();
+        self.wait_until_captured(last).await;
+        let per_second = (last - first) as f64 / since.elapsed().as_secs_f64();
         let drained = wait_until_drained(self.builder, &fixture, backlog).await;
-        let per_second = backlog as f64 / since.elapsed().as_secs_f64();
         let rate = self.rate(per_second, backlog, before);
         simulator.clear_faults();
         fixture.remove(self.builder).await?;
         drained.map(|()| rate)
+    }
+
+    /// Waits until so many messages have reached the provider; what is then missing, the wait for
+    /// the last one reports.
+    async fn wait_until_captured(&self, count: u64) {
+        let end = Instant::now() + DELIVERY_MAX;
+        while self.builder.simulator.captured_count() < count && Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     fn round_trips(&self) -> [u64; 2] {
@@ -262,7 +278,7 @@ impl<'a> Network<'a> {
 }
 
 impl Rate {
-    fn to_json(&self) -> Value {
+    fn to_json(self) -> Value {
         let round = |value: f64| (value * 1_000.0).round() / 1_000.0;
         let [postgres, redis] = self.round_trips.map(round);
         json!({

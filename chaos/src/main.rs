@@ -58,7 +58,7 @@ use waypost_core::clock::{Clock, Timestamp};
 use waypost_simulator::{Config, Simulator};
 
 use faults::{Faults, Targets};
-use fleet::Role;
+use fleet::{Fleet, Role};
 use load::{Load, LoadResult};
 use output::progress;
 use plan::{ORGANIZATIONS, Plan, Policy};
@@ -210,6 +210,29 @@ async fn start_forwarding(forward: &Forward) {
     ));
 }
 
+fn report_ready(fleet: &Fleet) {
+    let [apis, workers, schedulers] = Role::ALL.map(|role| fleet.count(role));
+    progress(format!(
+        "{apis} APIs, {workers} workers, {schedulers} schedulers and {ORGANIZATIONS} organizations are ready"
+    ));
+}
+
+/// Configures each organization, with a webhook receiver of its own.
+async fn configure(
+    configurator: &Configurator,
+    keys: Vec<String>,
+    plan: &Plan,
+    ports: &mut Ports,
+) -> Vec<Tenant> {
+    let mut tenants = Vec::new();
+    for (nth, key) in keys.into_iter().enumerate() {
+        let receiver = Receiver::new(ports.free().port());
+        tokio::spawn(Arc::clone(&receiver).serve());
+        tenants.push(configurator.configure(nth, key, plan, receiver).await);
+    }
+    tenants
+}
+
 fn http_client() -> Client {
     let http = Client::builder()
         .no_proxy()
@@ -254,19 +277,8 @@ impl Run {
             simulator: simulator.url(),
             policies: options.policies.clone(),
         };
-        let mut tenants = Vec::new();
-        for (nth, key) in keys.into_iter().enumerate() {
-            let receiver = Receiver::new(ports.free().port());
-            tokio::spawn(Arc::clone(&receiver).serve());
-            tenants.push(configurator.configure(nth, key, &plan, receiver).await);
-        }
-        let tenants = Arc::new(tenants);
-        progress(format!(
-            "{} APIs, {} workers, {} schedulers and {ORGANIZATIONS} organizations are ready",
-            fleet.count(Role::Api),
-            fleet.count(Role::Worker),
-            fleet.count(Role::Scheduler),
-        ));
+        let tenants = Arc::new(configure(&configurator, keys, &plan, &mut ports).await);
+        report_ready(&fleet);
         apis.extend(spares.first().cloned());
         let fleet = Arc::new(fleet);
         let load = Load::new(
@@ -276,14 +288,12 @@ impl Run {
             Arc::clone(&fleet),
             clock.clone(),
         );
+        let receivers = tenants.iter().map(|one| Arc::clone(&one.receiver));
         let targets = Arc::new(Targets {
             fleet,
             servers: Servers::new(options.state.clone(), options.redis_url.clone()),
             simulator,
-            receivers: tenants
-                .iter()
-                .map(|one| Arc::clone(&one.receiver))
-                .collect(),
+            receivers: receivers.collect(),
             receivers_broken: AtomicUsize::new(0),
         });
         Self {

@@ -138,7 +138,11 @@ async fn a_server_that_accepts_no_writes_is_not_used() {
     for (program, arguments) in PROGRAMS {
         let mut process = program.spawn(arguments, &variables);
         let what = format!("{program:?} says it");
-        wait_until(&what, async || process.log().contains("Postgres is away")).await;
+        wait_until(&what, async || {
+            let log = process.log();
+            log.contains(part) && log.contains("Postgres is away")
+        })
+        .await;
         assert!(!process.has_ended(), "{what}");
         let log = process.log();
         assert_eq!(log.matches(part).count(), 1, "{log}");

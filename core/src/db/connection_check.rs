@@ -85,9 +85,10 @@ fn refused(options: &PgConnectOptions, error: &sqlx::Error) -> DatabaseUnusable 
         return denied(options, answer);
     }
     let at = address(options);
-    let (cause, kind) = match error {
-        sqlx::Error::Io(cause) => (cause.to_string(), Some(cause.kind())),
-        error => (error_chain(error), None),
+    let (cause, kind) = if let sqlx::Error::Io(cause) = error {
+        (cause.to_string(), Some(cause.kind()))
+    } else {
+        (error_chain(error), None)
     };
     if is_about_tls(error, &cause) {
         return of_setting(format!(

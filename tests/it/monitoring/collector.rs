@@ -121,12 +121,15 @@ fn read(
     attributes: Vec<opentelemetry_proto::tonic::common::v1::KeyValue>,
 ) -> HashMap<String, String> {
     let pairs = attributes.into_iter().filter_map(|pair| {
-        let value = match pair.value?.value? {
-            Value::StringValue(text) => text,
-            Value::IntValue(number) => number.to_string(),
-            other => format!("{other:?}"),
+        let value = pair.value?.value?;
+        let text = if let Value::StringValue(text) = value {
+            text
+        } else if let Value::IntValue(number) = value {
+            number.to_string()
+        } else {
+            format!("{value:?}")
         };
-        Some((pair.key, value))
+        Some((pair.key, text))
     });
     pairs.collect()
 }

@@ -6,7 +6,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Program, Receiver, TestApp, message_to, wait_until};
 
 use super::Watched;
-use super::collector::Collector;
+use super::collector::{CollectedSpan, Collector};
 
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CLIENT_SPAN: &str = "00f067aa0ba902b7";
@@ -19,6 +19,43 @@ async fn send_traced(app: &TestApp, recipient: &str, traceparent: &str) -> Strin
     });
     let reply = request.await.expect("the API answers").expect(202);
     reply["messageId"].as_str().unwrap().to_owned()
+}
+
+/// The spans of the message are a chain from the client's span. Returns the last of them.
+fn assert_chain(collector: &Collector, id: &str) -> CollectedSpan {
+    let request = collector.only("POST /v1/send");
+    assert_eq!(
+        (request.service.as_str(), request.parent_id.as_str()),
+        ("waypost-api", CLIENT_SPAN)
+    );
+    assert_eq!(request.attributes["http.response.status_code"], "202");
+    assert_eq!(request.attributes["http.route"], "/v1/send");
+    let sending = collector.only("send message");
+    assert_eq!(sending.service, "waypost-worker");
+    assert_eq!(sending.parent_id, request.span_id);
+    assert_eq!(sending.attributes["waypost.message.id"], id);
+    let call = collector.only("call provider");
+    assert_eq!(call.parent_id, sending.span_id);
+    assert_eq!(call.attributes["waypost.outcome"], "ACCEPTED");
+    let event = collector.spans().into_iter().find(|span| {
+        span.name == "provider event" && span.attributes["waypost.event"] == "DELIVERED"
+    });
+    let event = event.expect("the event has a span");
+    assert_eq!(
+        (event.trace_id.as_str(), event.parent_id.as_str()),
+        (TRACE_ID, request.span_id.as_str())
+    );
+    let posted = collector.only("post webhook");
+    assert_eq!(posted.parent_id, request.span_id);
+    assert_eq!(posted.attributes["http.response.status_code"], "200");
+    assert_eq!(collector.keys()[0], "Bearer of the collector");
+    assert!(
+        collector
+            .spans()
+            .iter()
+            .all(|span| !span.trace_id.starts_with("1111"))
+    );
+    posted
 }
 
 #[tokio::test]
@@ -67,39 +104,7 @@ async fn one_trace_leads_from_the_request_to_the_webhook() {
     })
     .await;
 
-    let request = collector.only("POST /v1/send");
-    assert_eq!(
-        (request.service.as_str(), request.parent_id.as_str()),
-        ("waypost-api", CLIENT_SPAN)
-    );
-    assert_eq!(request.attributes["http.response.status_code"], "202");
-    assert_eq!(request.attributes["http.route"], "/v1/send");
-    let sending = collector.only("send message");
-    assert_eq!(sending.service, "waypost-worker");
-    assert_eq!(sending.parent_id, request.span_id);
-    assert_eq!(sending.attributes["waypost.message.id"], id);
-    let call = collector.only("call provider");
-    assert_eq!(call.parent_id, sending.span_id);
-    assert_eq!(call.attributes["waypost.outcome"], "ACCEPTED");
-    let event = collector.spans().into_iter().find(|span| {
-        span.name == "provider event" && span.attributes["waypost.event"] == "DELIVERED"
-    });
-    let event = event.expect("the event has a span");
-    assert_eq!(
-        (event.trace_id.as_str(), event.parent_id.as_str()),
-        (TRACE_ID, request.span_id.as_str())
-    );
-    let posted = collector.only("post webhook");
-    assert_eq!(posted.parent_id, request.span_id);
-    assert_eq!(posted.attributes["http.response.status_code"], "200");
-    assert_eq!(collector.keys()[0], "Bearer of the collector");
-    assert!(
-        collector
-            .spans()
-            .iter()
-            .all(|span| !span.trace_id.starts_with("1111"))
-    );
-
+    let posted = assert_chain(&collector, &id);
     // The receiver can go on with the trace, of the recorded message alone.
     let received = receiver.received();
     let expected = format!("00-{TRACE_ID}-{}-01", posted.span_id);

@@ -81,7 +81,7 @@ async fn check_keys(settings: &Settings, pool: &PgPool, report: &mut Report) {
     }
 }
 
-/// Only their owners can mend them.
+/// Only their owners can repair them.
 async fn check_accounts(connection: &mut PgConnection, report: &mut Report) -> Result<(), Fault> {
     const NAME: &str = "accounts";
     let paused = pause::store::list_paused(connection).await?;
@@ -223,7 +223,7 @@ async fn check_dead_jobs(connection: &mut PgConnection, report: &mut Report) -> 
     Ok(())
 }
 
-/// Only their owners can mend them.
+/// Only their owners can repair them.
 async fn check_webhooks(connection: &mut PgConnection, report: &mut Report) -> Result<(), Fault> {
     const NAME: &str = "webhooks";
     let failing = diagnosis::store::list_failing_endpoints(connection).await?;
@@ -246,9 +246,9 @@ async fn check_webhooks(connection: &mut PgConnection, report: &mut Report) -> R
             NAME,
             format!("webhook endpoint {id} at {at} {state} since {since} ({error})"),
             match endpoint.is_active {
-                true => "its owner mends the receiver",
+                true => "its owner repairs the receiver",
                 false => {
-                    "its owner mends the receiver, then switches the endpoint on (`isActive: true`)"
+                    "its owner repairs the receiver, then switches the endpoint on (`isActive: true`)"
                 }
             },
         );

@@ -1,6 +1,6 @@
-//! `waypost-api doctor`: checks what an operator can get wrong and what can go wrong, and says how
-//! to mend it. One run reports everything that can be found: a fault hides only what cannot be
-//! known without its mending. It changes nothing.
+//! `waypost-api doctor`: checks what an operator can get wrong and what can go wrong, and says what
+//! to do. One run reports everything that can be found: a fault hides only what cannot be known
+//! before it is repaired. It changes nothing.
 
 mod configuration;
 mod installation;

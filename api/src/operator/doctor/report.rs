@@ -9,7 +9,7 @@ use crate::operator::output::OutputFormat;
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Severity {
-    /// Something that may be meant, or that its owner has to mend.
+    /// Something that may be meant, or that its owner has to repair.
     Warning,
     /// Waypost does not work, or loses mail when a machine fails.
     Error,

@@ -69,7 +69,7 @@ impl DueRow {
             Some(Value::Object(content)) => (self.created_at, DueContent::Organization(content)),
             _ => (
                 self.occurred_at?,
-                DueContent::Message(DueMessage {
+                DueContent::Message(Box::new(DueMessage {
                     data: self.data,
                     from_address: self.from_address?,
                     subject: self.subject?,
@@ -79,7 +79,7 @@ impl DueRow {
                     address_sealed: self.address_sealed?,
                     provider_type: self.provider_type,
                     trace: self.traceparent.and_then(|text| text.parse().ok()),
-                }),
+                })),
             ),
         };
         Some(DueDelivery {

@@ -91,7 +91,7 @@ pub struct DueDelivery {
 /// What the event of a due delivery says.
 #[derive(Debug, Clone)]
 pub enum DueContent {
-    Message(DueMessage),
+    Message(Box<DueMessage>),
     /// The fields of an event about the organization.
     Organization(Map<String, Value>),
 }
