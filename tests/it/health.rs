@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use http::Method;
 use serde_json::Value;
-use waypost_tests::{Reply, TestApp, wait_until, without_references};
+use waypost_tests::{Reply, TestApp, message_to, wait_until, without_references};
 
 /// The verbs with which operation ids start.
 const VERBS: [&str; 33] = [
@@ -141,14 +141,17 @@ async fn it_is_not_ready_before_the_migrations_and_says_why() {
     let reply = ready(&app).await;
     assert_eq!(reply.status, 503, "{reply:?}");
     assert!(reply.text.contains("migrat"), "{reply:?}");
+    let unknown = app
+        .caller()
+        .with_key(&format!("wp_live_{}", "x".repeat(32)));
     let send = async || {
-        let message = waypost_tests::message_to("ada@example.org");
-        app.caller().post("/v1/send", &message).await
+        unknown
+            .post("/v1/send", &message_to("ada@example.org"))
+            .await
     };
     assert_eq!(send().await.status, 503);
     waypost_core::db::migrate(&app.pool).await.unwrap();
     assert_eq!(ready(&app).await.status, 200);
-    // The caller's key is not in this database.
     wait_until("sends are served", async || send().await.status == 401).await;
 }
 
