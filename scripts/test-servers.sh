@@ -76,6 +76,9 @@ case_pgbouncer() {
 case_postgres() {
     create_database postgres_case
     step "Starting a synchronous standby" start_standby
+    GOOD_DATABASE_URL=$(tls_url "$(port_of postgres-standby)" postgres_case)
+    GOOD_REDIS_URL=$(sentinel_url)
+    explains WAYPOST_ENV=development 'accepts no writes: is it a standby'
     choose_port proxy "$TEST_PROXY_PORT"
     run_load postgres kill-postgres-primary \
         "PostgreSQL: verify-full, client certificate, synchronous standby; the primary is killed, the standby promoted" \
@@ -148,7 +151,8 @@ report() {
 # ---------------------------------------------------------------------------------------------------------------
 # Settings
 
-# explains VARIABLE=VALUE SENTENCE : `waypost-api doctor` fails with this in its output, and without the password.
+# explains VARIABLE=VALUE SENTENCE : with this instead of a good setting, `waypost-api doctor` fails with this sentence and
+# does not print the password.
 explains() {
     local output status=0 passed=false
     output=$(env DATABASE_URL="$GOOD_DATABASE_URL" REDIS_URL="$GOOD_REDIS_URL" WAYPOST_ENV=development \

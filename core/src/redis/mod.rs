@@ -105,7 +105,7 @@ impl Redis {
                 "Redis at {at} cannot be used ({detail}): check the number of the database in REDIS_URL"
             ),
             Some("NOPERM") => format!(
-                "Redis at {at} denies the user of REDIS_URL a command or a key ({detail}): docs/operations.md, \"Redis\", has the rights that Waypost needs"
+                "Redis at {at} denies the user of REDIS_URL a command or a key (NOPERM {detail}): docs/operations.md, \"Redis\", has the rights that Waypost needs"
             ),
             Some(code) => format!("Redis at {at} refuses writes: {code} {detail}"),
             None => self.explain_connection(error, &at),
