@@ -1,6 +1,6 @@
 //! What operators watch of the whole installation: the queue, accounts, webhooks and the
 //! scheduler's tasks. The scheduler reads it from Postgres and Redis whenever its metrics are
-//! read, at most every [`INTERVAL`]; if nobody reads them, it costs nothing. Every scheduler
+//! read, at most every 5 s; if nobody reads them, it costs nothing. Every scheduler
 //! does so, not only the leader, so the figures remain when the leader hangs.
 
 mod store;
