@@ -76,7 +76,7 @@ fn parse_sentinels(scheme: &str, rest: &str) -> Result<RedisUrl, Option<String>>
     // With one host in place of the list it is a URL that the libraries read.
     let url = Url::parse(&format!("{scheme}://{login}sentinel{path}")).map_err(|_| None)?;
     let parameters = Parameters::read(&url)?;
-    let mut parts = url.path_segments().ok_or(None)?;
+    let mut parts = url.path().strip_prefix('/').unwrap_or_default().split('/');
     let master = parts.next().unwrap_or_default().to_owned();
     let number = parts.next().unwrap_or_default().to_owned();
     if master.is_empty() || parts.next().is_some() {

@@ -286,7 +286,10 @@ mod tests {
             assert!(panicked.is_err());
         });
         panic::set_hook(before);
-        assert!(lines.contains("Panicked") && lines.contains("telemetry.rs"));
+        assert!(
+            lines.contains("Panicked") && lines.contains(file!()),
+            "{lines}"
+        );
         assert!(!lines.contains("example.org"), "{lines}");
     }
 }
