@@ -94,6 +94,41 @@ fn fault(provider: Provider, kind: FaultKind) -> Fault {
 }
 
 #[tokio::test]
+async fn a_rule_that_is_made_later_helps_the_mail_that_waits() {
+    let app = TestApp::builder().setting("WAYPOST_RETRY_FIRST", "10min");
+    let app = app.start().await;
+    let first = app.connect(ProviderType::Mailgun).await;
+    app.advance(TimeDelta::milliseconds(10));
+    let second = app.connect(ProviderType::Postmark).await;
+    app.simulator().set_fault(fault(FIRST, FaultKind::Error));
+    let waiting = app.send_to("a@example.org").await;
+    app.drain().await;
+    let old_rule = rule(&app, &first, &[], &json!({})).await;
+    let of_old_rule = app.send_to("b@example.org").await;
+    app.drain().await;
+    app.delete(&format!("/v1/routing-rules/{old_rule}")).await;
+    assert_eq!(app.outcomes(&waiting).await, ["UNAVAILABLE"]);
+    assert_eq!(app.outcomes(&of_old_rule).await, ["UNAVAILABLE"]);
+
+    let other_domain = json!({ "senderDomain": "example.net", "priority": 9 });
+    rule(&app, &first, &[], &other_domain).await;
+    rule(&app, &first, &[&second], &json!({})).await;
+    app.advance(LONG_WAIT);
+    app.drain().await;
+    for address in ["a@example.org", "b@example.org"] {
+        assert_eq!(app.captured_once(address).provider, SECOND);
+    }
+    for id in [waiting, of_old_rule] {
+        let outcomes = app.outcomes(&id).await;
+        assert_eq!(
+            outcomes.last().map(String::as_str),
+            Some("ACCEPTED"),
+            "{outcomes:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_one_provider_fails_to_accept_goes_to_the_next_at_once() {
     let pair = Pair::start().await;
     let app = &pair.app;

@@ -148,6 +148,7 @@ fn words() -> Map<String, Value> {
         "RecipientDetail.status": statuses,
         "RecipientDetail.kind": ["TO", "CC", "BCC"],
         "SendAttempt.outcome": ["ACCEPTED", "REJECTED", "THROTTLED", "UNAVAILABLE", "UNKNOWN", "PENDING"],
+        "FailedProviderCall.outcome": ["ACCEPTED", "REJECTED", "THROTTLED", "UNAVAILABLE", "UNKNOWN", "PENDING"],
         "BatchResult.status": ["queued", "suppressed"],
         "SendMessageResponse.status": ["queued", "suppressed"],
         "unverifiedDomains": UnverifiedDomains::ALL.map(UnverifiedDomains::as_str),

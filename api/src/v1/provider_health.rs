@@ -8,7 +8,9 @@ use poem_openapi::{Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::account_limiter::circuits::{Circuit, OpenCause};
 use waypost_core::ids::ProviderAccountId;
-use waypost_core::provider_account::health::{AccountFailure, AccountHealth, RecentCalls};
+use waypost_core::provider_account::health::{
+    AccountFailure, AccountHealth, FailedCall, RecentCalls,
+};
 
 use super::providers::ACCOUNT;
 use crate::context::Context;
@@ -94,6 +96,22 @@ struct RecentProviderCalls {
     /// The 95th percentile of the durations of the calls, in milliseconds; null if no call
     /// ended.
     p95_duration_ms: Nullable<u32>,
+    /// The newest call that the provider did not accept; null if there is none.
+    last_failure: Nullable<FailedProviderCall>,
+}
+
+/// A call that the provider did not accept.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct FailedProviderCall {
+    /// When the call started.
+    at: Time,
+    /// The outcome: REJECTED, THROTTLED, UNAVAILABLE or UNKNOWN.
+    outcome: String,
+    /// The status code of the provider's response; null without a response.
+    status_code: Nullable<i32>,
+    /// The provider's error message, or the error of the call.
+    reason: Nullable<String>,
 }
 
 impl From<AccountHealth> for ProviderHealth {
@@ -153,6 +171,18 @@ impl From<RecentCalls> for RecentProviderCalls {
             pending: calls.pending,
             median_duration_ms: Nullable(calls.median_ms),
             p95_duration_ms: Nullable(calls.p95_ms),
+            last_failure: Nullable(calls.last_failure.map(FailedProviderCall::from)),
+        }
+    }
+}
+
+impl From<FailedCall> for FailedProviderCall {
+    fn from(call: FailedCall) -> Self {
+        Self {
+            at: Time(call.at),
+            outcome: call.outcome,
+            status_code: Nullable(call.status_code),
+            reason: Nullable(call.reason),
         }
     }
 }

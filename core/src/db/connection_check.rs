@@ -132,6 +132,11 @@ fn denied(options: &PgConnectOptions, answer: &dyn DatabaseError) -> DatabaseUnu
             "Postgres at {at} denies access ({message}): grant the user {} the right to connect",
             options.get_username()
         )),
+        // With a full disk no session begins: "could not write init file" has the code of an
+        // internal error.
+        code if code == "53100" || message.starts_with("could not write") => temporary(format!(
+            "Postgres at {at} begins no session ({message}): its disk is full, so free space for its data and its WAL (`df -h` on its machine)"
+        )),
         code => temporary(format!(
             "Postgres at {at} denies access at the moment ({message}, {code}): see its log"
         )),

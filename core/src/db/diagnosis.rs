@@ -3,7 +3,7 @@
 
 use chrono::TimeDelta;
 use sqlx::migrate::Migrate as _;
-use sqlx::{Row as _, query_as, raw_sql};
+use sqlx::{query_as, raw_sql};
 
 use super::{MIGRATOR, OrFault, PgConnection, PgPool, begin, time};
 use crate::clock::Clock;
@@ -19,7 +19,6 @@ pub struct ServerFacts {
     pub version: String,
     /// Such as `150008`.
     pub version_number: i32,
-    pub is_standby: bool,
     pub fsync: bool,
     pub full_page_writes: bool,
     /// `on`, `off`, `local`, `remote_write` or `remote_apply`.
@@ -64,7 +63,6 @@ pub async fn facts(connection: &mut PgConnection) -> Result<ServerFacts, Fault> 
         ServerFacts,
         r#"SELECT split_part(current_setting('server_version'), ' ', 1) AS "version!",
                   current_setting('server_version_num')::int AS "version_number!",
-                  pg_is_in_recovery() AS "is_standby!",
                   current_setting('fsync')::bool AS "fsync!",
                   current_setting('full_page_writes')::bool AS "full_page_writes!",
                   current_setting('synchronous_commit') AS "synchronous_commit!",
@@ -153,27 +151,4 @@ pub async fn try_write(pool: &PgPool) -> Result<Result<(), WriteRefused>, Fault>
             message: answer.map_or_else(|| error.to_string(), |answer| answer.message().to_owned()),
         }
     }))
-}
-
-/// Whether the connections lead to a pooler that gives each transaction another connection to
-/// Postgres. Waypost needs sessions: for notifications, locks and prepared statements.
-///
-/// While one transaction occupies the connection to Postgres that was used last, a pooler runs
-/// the next statement of the other session over another one.
-pub async fn pools_transactions(pool: &PgPool) -> Result<bool, Fault> {
-    const DOING: &str = "ask Postgres for its session";
-    let mut session = pool.acquire().await.or_fault(DOING)?;
-    let before = backend(&mut session).await?;
-    let mut transaction = begin(pool, DOING).await?;
-    let _occupied = backend(&mut transaction).await?;
-    let after = backend(&mut session).await?;
-    Ok(before != after)
-}
-
-/// The process of Postgres that serves a session. Not a prepared statement, because such a pooler
-/// may refuse it.
-async fn backend(connection: &mut PgConnection) -> Result<i32, Fault> {
-    const DOING: &str = "ask Postgres for its session";
-    let row = raw_sql("SELECT pg_backend_pid()").fetch_one(connection);
-    row.await.or_fault(DOING)?.try_get(0).or_fault(DOING)
 }

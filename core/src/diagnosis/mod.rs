@@ -14,7 +14,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::crypto::seal::Sealer;
 use crate::db::PgConnection;
 use crate::fault::Fault;
-use crate::ids::{OrganizationId, WebhookEndpointId};
+use crate::ids::{OrganizationId, ProviderAccountId, WebhookEndpointId};
 use crate::provider::credentials::Credentials;
 use crate::provider::kind::ProviderType;
 use crate::provider::transport::Transport;
@@ -27,12 +27,25 @@ const CALLS_AT_ONCE: usize = 8;
 /// How long a host may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Jobs that are due and that no worker has.
+/// Jobs that no worker has.
 #[derive(Debug, Clone)]
 pub struct Backlog {
+    /// Those that are due.
     pub jobs: i64,
     /// How long the oldest is due.
     pub oldest: Duration,
+    /// Those that wait: for another try, as a rule. Scheduled messages are not counted.
+    pub waiting: i64,
+}
+
+/// An active account to which too many calls fail.
+#[derive(Debug, Clone)]
+pub struct FailingAccount {
+    pub id: ProviderAccountId,
+    pub provider_type: ProviderType,
+    pub failing_since: Timestamp,
+    /// What the newest failed call was answered.
+    pub last_answer: Option<String>,
 }
 
 /// A webhook endpoint whose calls fail, or that was switched off because they did.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::{PgConnection, query, query_as};
 
-use super::{Backlog, FailingEndpoint};
+use super::{Backlog, FailingAccount, FailingEndpoint};
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, ProviderAccountId, WebhookEndpointId};
@@ -43,10 +43,12 @@ pub(super) async fn list_accounts(
 /// The jobs that are due and that no worker has. A dead worker has none.
 pub async fn find_backlog(connection: &mut PgConnection) -> Result<Backlog, Fault> {
     let row = query!(
-        r#"SELECT count(*) AS "jobs!",
-                  coalesce(extract(epoch FROM now() - min(o.wake_at)) * 1000, 0)::bigint AS "oldest_ms!"
+        r#"SELECT count(*) FILTER (WHERE o.wake_at <= now()) AS "jobs!",
+                  coalesce(extract(epoch FROM now() - min(o.wake_at) FILTER (WHERE o.wake_at <= now())) * 1000, 0)::bigint
+                      AS "oldest_ms!",
+                  count(*) FILTER (WHERE o.wake_at > now() AND o.due_at IS NULL) AS "waiting!"
            FROM outbox o
-           WHERE o.dead_at IS NULL AND o.wake_at <= now()
+           WHERE o.dead_at IS NULL
              AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.id = o.leased_by AND w.leased_until > now())"#
     )
     .fetch_one(connection)
@@ -55,7 +57,36 @@ pub async fn find_backlog(connection: &mut PgConnection) -> Result<Backlog, Faul
     Ok(Backlog {
         jobs: row.jobs,
         oldest: Duration::from_millis(u64::try_from(row.oldest_ms).unwrap_or_default()),
+        waiting: row.waiting,
     })
+}
+
+/// The active accounts whose circuit breaker is open, those that fail longest first. A circuit
+/// that was not reported for an hour counts as closed, as in `waypost_record_failing`.
+pub async fn list_failing_accounts(
+    connection: &mut PgConnection,
+) -> Result<Vec<FailingAccount>, Fault> {
+    query_as!(
+        FailingAccount,
+        r#"SELECT a.id AS "id: ProviderAccountId", a.provider_type AS "provider_type: ProviderType",
+                  f.failing_since, last.answer AS "last_answer?"
+           FROM provider_account_failures f
+           JOIN provider_accounts a ON a.id = f.provider_account_id AND a.is_active
+           LEFT JOIN LATERAL (
+               SELECT coalesce(s.reason, 'status ' || s.status_code) AS answer
+               FROM send_attempts s
+               WHERE s.provider_account_id = a.id AND s.outcome IN ('UNAVAILABLE', 'UNKNOWN', 'THROTTLED')
+               ORDER BY s.id DESC
+               LIMIT 1
+           ) last ON true
+           WHERE f.is_failing AND f.cause = 'CALLS_FAILED' AND f.changed_at > now() - interval '1 hour'
+           ORDER BY f.failing_since, a.id
+           LIMIT $1"#,
+        ROWS_MAX,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list failing provider accounts")
 }
 
 /// The webhook endpoints that fail, those that fail longest first. An endpoint that its owner

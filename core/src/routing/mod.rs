@@ -207,14 +207,21 @@ pub fn resolve(
     snapshot: &RoutingSnapshot,
     request: &RoutingRequest<'_>,
 ) -> Result<Route, RouteRefusal> {
-    let mut rules = snapshot.rules.iter();
-    let by_rule =
-        rules.find_map(|rule| Some((evaluate(rule, snapshot, request).ok()?, Some(rule.id))));
-    let (account, rule_id) = by_rule
+    let (account, rule_id) = matching_rule(snapshot, request)
+        .map(|(rule, account)| (account, Some(rule.id)))
         .or_else(|| Some((snapshot.accounts.first()?, None)))
         .ok_or(RouteRefusal::NoActiveProvider)?;
     route(snapshot, account, rule_id, request)
         .ok_or(RouteRefusal::DomainNotVerified(account.provider_type))
+}
+
+/// The rule that decides, and its account.
+fn matching_rule<'a>(
+    snapshot: &'a RoutingSnapshot,
+    request: &RoutingRequest<'_>,
+) -> Option<(&'a RoutingRule, &'a RoutableAccount)> {
+    let mut rules = snapshot.rules.iter();
+    rules.find_map(|rule| Some((rule, evaluate(rule, snapshot, request).ok()?)))
 }
 
 /// The substitute for the account of an accepted message that is inactive or gone: the
@@ -288,8 +295,10 @@ pub struct SendingRoute<'a> {
 }
 
 /// The accounts that may send an accepted message now: of a pinned one its account alone, of a
-/// scheduled one those of the rules as they are now, of all others [`candidates`]. Without any,
-/// no account takes the message.
+/// scheduled one those of the rules as they are now, of all others [`candidates`]. A message
+/// that no rule chose an account for, or whose rule was deleted, has the accounts of the rule
+/// that matches now: a rule that is made for a failing account helps the mail that waits.
+/// Without any account, nobody takes the message.
 #[must_use]
 pub fn candidates_of<'a>(
     snapshot: &'a RoutingSnapshot,
@@ -316,8 +325,9 @@ pub fn candidates_of<'a>(
         (accepted.account_id, accepted.rule_id)
     };
     let rule = rule_id.and_then(|id| snapshot.rule(id));
+    let naming = rule.or_else(|| Some(matching_rule(snapshot, request)?.0));
     SendingRoute {
-        accounts: candidates(snapshot, account_id, rule, request),
+        accounts: candidates(snapshot, account_id, naming, request),
         rule,
     }
 }

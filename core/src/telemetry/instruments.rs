@@ -128,7 +128,7 @@ instruments! {
     WEBHOOK_AGE = Gauge "waypost_webhook_oldest_due_age_seconds" []
         "How long the oldest webhook delivery that is due has waited, at endpoints that do not fail. 0 if none is due.";
     WEBHOOK_ENDPOINTS = Gauge "waypost_webhook_endpoints" ["state"]
-        "Webhook endpoints: `active`, `failing` (active, and the last posts failed) or `inactive`.";
+        "Webhook endpoints: `active`, `failing` (the last posts failed; not counted as `active`) or `inactive`.";
 }
 
 static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use waypost_core::crypto::seal::EXAMPLE_KEYS;
 use waypost_core::provider::kind::ProviderType;
+use waypost_simulator::{Fault, FaultCalls, FaultKind, Provider};
 use waypost_tests::{AppBuilder, Program, Receiver, TestApp, binaries, wait_until};
 
 /// A key for production.
@@ -235,6 +236,37 @@ async fn accounts_and_providers_that_cannot_send_are_found() {
 }
 
 #[tokio::test]
+async fn accounts_to_which_calls_fail_are_found_with_the_last_answer_and_the_mail_that_waits() {
+    let app = TestApp::builder().setting("WAYPOST_RETRY_FIRST", "10min");
+    let app = app.start().await;
+    let id = app.connect(ProviderType::Sendgrid).await;
+    app.simulator().set_fault(Fault {
+        provider: Some(Provider::SendGrid),
+        kind: FaultKind::Error,
+        rate: 1.0,
+        latency_ms: 0,
+        calls: FaultCalls::Send,
+    });
+    app.send_to("a@example.org").await;
+    app.drain().await;
+    app.execute(&format!(
+        "SELECT waypost_record_failing('{id}', 'CALLS_FAILED', now())"
+    ))
+    .await;
+    let checks = doctor(&app.variables).await;
+    let failing = format!("calls to SENDGRID for provider account {id} fail since");
+    assert_found(&checks, "accounts", "warning", &failing);
+    assert_found(&checks, "accounts", "warning", "HTTP 500");
+    assert_found(&checks, "queue", "ok", "0 jobs are due, and 1 wait");
+    app.execute(&format!(
+        "SELECT waypost_record_recovered('{id}', 'CALLS_FAILED', now())"
+    ))
+    .await;
+    assert_eq!(status(&doctor(&app.variables).await, "accounts"), "ok");
+    app.leave_work();
+}
+
+#[tokio::test]
 async fn mail_that_waits_and_parts_that_do_not_run_are_found() {
     let app = quiet().start().await;
     app.connect(ProviderType::Sendgrid).await;
@@ -283,7 +315,17 @@ async fn webhook_endpoints_that_fail_are_found() {
     )
     .await;
     let checks = doctor(&app.variables).await;
-    assert_found(&checks, "webhooks", "warning", "at 127.0.0.1 fails since");
+    let at = receiver
+        .url()
+        .trim_start_matches("http://")
+        .trim_end_matches('/')
+        .to_owned();
+    assert_found(
+        &checks,
+        "webhooks",
+        "warning",
+        &format!("at {at} fails since"),
+    );
     app.execute("UPDATE webhook_endpoints SET is_active = false")
         .await;
     let checks = doctor(&app.variables).await;

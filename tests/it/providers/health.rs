@@ -56,7 +56,7 @@ async fn an_account_without_calls_is_healthy() {
         "calls": {
             "since": list[0]["calls"]["since"],
             "accepted": 0, "rejected": 0, "throttled": 0, "unavailable": 0, "unknown": 0, "pending": 0,
-            "medianDurationMs": null, "p95DurationMs": null,
+            "medianDurationMs": null, "p95DurationMs": null, "lastFailure": null,
         },
         "maxRatePerSecond": null,
         "maxConcurrency": null,
@@ -92,6 +92,12 @@ async fn calls_are_counted_by_their_outcome_for_fifteen_minutes_and_tests_are_no
         (&json!(7), &json!(1)),
         "{calls}"
     );
+    let failure = &calls["lastFailure"];
+    assert_eq!(failure["outcome"], "REJECTED", "{failure}");
+    assert!(
+        failure["statusCode"].is_i64() && failure["reason"].is_string(),
+        "{failure}"
+    );
     let durations = [&calls["medianDurationMs"], &calls["p95DurationMs"]];
     let [median, p95] = durations.map(|duration| duration.as_u64().unwrap());
     assert!(median <= p95, "{calls}");
@@ -106,6 +112,7 @@ async fn calls_are_counted_by_their_outcome_for_fifteen_minutes_and_tests_are_no
         (&json!(1), &json!(0)),
         "{calls}"
     );
+    assert_eq!(calls["lastFailure"], Value::Null);
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ async fn check_keys(settings: &Settings, pool: &PgPool, report: &mut Report) {
             Severity::Error,
             NAME,
             unopened.to_string(),
-            "add the key with which they were encrypted",
+            "give this process the keys of the others, in the same order; a key that was removed must stay until `waypost-api rotate-keys` has run",
         ),
         Err(fault) => report.failed(NAME, &fault),
     }
@@ -85,9 +85,22 @@ async fn check_keys(settings: &Settings, pool: &PgPool, report: &mut Report) {
 async fn check_accounts(connection: &mut PgConnection, report: &mut Report) -> Result<(), Fault> {
     const NAME: &str = "accounts";
     let paused = pause::store::list_paused(connection).await?;
-    if paused.is_empty() {
-        report.ok(NAME, "no provider refuses an account");
+    let failing = diagnosis::store::list_failing_accounts(connection).await?;
+    if paused.is_empty() && failing.is_empty() {
+        report.ok(NAME, "no provider refuses an account, and calls succeed");
     }
+    for account in failing.iter().take(LISTED_MAX) {
+        let (id, kind) = (account.id, account.provider_type);
+        let answer = account.last_answer.as_deref().unwrap_or("no answer");
+        let since = timestamp(account.failing_since);
+        report.found(
+            Severity::Warning,
+            NAME,
+            format!("calls to {kind} for provider account {id} fail since {since} ({answer})"),
+            "its mail waits or goes through fallbacks; once the provider answers again, `POST /v1/providers/:id/validate` makes the waiting mail due at once",
+        );
+    }
+    report_rest(report, NAME, failing.len());
     for (id, paused) in paused.iter().take(LISTED_MAX) {
         report.found(
             Severity::Warning,
@@ -191,7 +204,9 @@ async fn check_queue(
     let backlog = diagnosis::store::find_backlog(connection).await?;
     let (jobs, oldest) = (backlog.jobs, short(backlog.oldest));
     if backlog.oldest <= DUE_MAX {
-        report.ok(NAME, format!("{jobs} jobs are due"));
+        let waiting = backlog.waiting;
+        let message = format!("{jobs} jobs are due, and {waiting} wait for another try");
+        report.ok(NAME, message);
         return Ok(());
     }
     report.found(
@@ -232,9 +247,7 @@ async fn check_webhooks(connection: &mut PgConnection, report: &mut Report) -> R
     }
     for endpoint in failing.iter().take(LISTED_MAX) {
         let FailingEndpoint { id, url, .. } = endpoint;
-        let host = url::Url::parse(url);
-        let host = host.ok().and_then(|url| Some(url.host_str()?.to_owned()));
-        let at = host.unwrap_or_default();
+        let at = address(url);
         let since = timestamp(endpoint.failing_since);
         let error = endpoint.last_error.as_deref().unwrap_or("no answer");
         let state = match endpoint.is_active {
@@ -255,6 +268,18 @@ async fn check_webhooks(connection: &mut PgConnection, report: &mut Report) -> R
     }
     report_rest(report, NAME, failing.len());
     Ok(())
+}
+
+/// The host of a URL, and its port if it names one. The rest may be secret.
+fn address(url: &str) -> String {
+    let url = url::Url::parse(url).ok();
+    let parts = url
+        .as_ref()
+        .map(|url| (url.host_str().unwrap_or_default(), url.port()));
+    match parts.unwrap_or_default() {
+        (host, Some(port)) => format!("{host}:{port}"),
+        (host, None) => host.to_owned(),
+    }
 }
 
 fn report_rest(report: &mut Report, name: &'static str, found: usize) {

@@ -13,8 +13,7 @@ use super::report::{Report, Severity};
 const NAME: &str = "postgres";
 /// The oldest version that Waypost works with.
 const VERSION_MIN: i32 = 15;
-/// The check for a pooler needs two.
-const CONNECTIONS: u32 = 2;
+const CONNECTIONS: u32 = 1;
 /// Connections of a process beside its main pools.
 const OTHER_CONNECTIONS: i64 = 6;
 /// An installation has an API, a worker and a scheduler at least.
@@ -42,7 +41,7 @@ pub(super) async fn check(
     }
     let checked = check_server(settings, clock, report).await;
     let checked = checked.map_err(|fault| report.failed(NAME, &fault));
-    let (pool, facts) = checked.ok().flatten()?;
+    let (pool, facts) = checked.ok()?;
     match connection_check::check(url, SchemaRequirement::Current).await {
         Ok(()) => Some(CurrentDatabase {
             pool,
@@ -55,23 +54,13 @@ pub(super) async fn check(
     }
 }
 
-/// Checks what lies behind the address. `None` if it is a pooler in transaction mode, behind which
-/// nothing else can be checked.
+/// Checks the server that the address leads to.
 async fn check_server(
     settings: &Settings,
     clock: &Clock,
     report: &mut Report,
-) -> Result<Option<(PgPool, ServerFacts)>, Fault> {
+) -> Result<(PgPool, ServerFacts), Fault> {
     let pool = db::pool(&settings.database_url, CONNECTIONS)?;
-    if diagnosis::pools_transactions(&pool).await? {
-        report.found(
-            Severity::Error,
-            "pooler",
-            "DATABASE_URL leads to a pooler in transaction mode, and Waypost needs sessions",
-            "name Postgres itself in DATABASE_URL, or set the pooler to session mode (`pool_mode = session`)",
-        );
-        return Ok(None);
-    }
     let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
     let facts = diagnosis::facts(&mut connection).await?;
     let schema = diagnosis::schema(&mut connection).await?;
@@ -89,9 +78,9 @@ async fn check_server(
     drop(connection);
     match diagnosis::try_write(&pool).await? {
         Ok(()) => report.ok("postgres-writes", "Postgres takes writes"),
-        Err(refused) => report_refused_write(&refused, &facts, report),
+        Err(refused) => report_refused_write(&refused, report),
     }
-    Ok(Some((pool, facts)))
+    Ok((pool, facts))
 }
 
 /// Missing migrations are reported by the check that everything else depends on.
@@ -223,25 +212,17 @@ fn report_extension(missing: &MissingExtension, schema: SchemaState, report: &mu
     report.found(Severity::Error, NAME, message, fix);
 }
 
-fn report_refused_write(refused: &WriteRefused, facts: &ServerFacts, report: &mut Report) {
+fn report_refused_write(refused: &WriteRefused, report: &mut Report) {
     let WriteRefused { code, message } = refused;
     let fix = match code.as_str() {
-        _ if facts.is_standby => "name the primary in DATABASE_URL, or promote this standby",
         "53100" => "free disk space on Postgres' machine",
-        "25006" => {
-            "name a server that takes writes in DATABASE_URL, or set default_transaction_read_only = off"
-        }
         "42501" => "make the user in DATABASE_URL the owner of the database",
         _ => "see its log",
-    };
-    let what = match facts.is_standby {
-        true => "Postgres is a standby and takes no writes",
-        false => "Postgres does not take writes",
     };
     report.found(
         Severity::Error,
         "postgres-writes",
-        format!("{what} ({message})"),
+        format!("Postgres does not take writes ({message})"),
         fix,
     );
 }

@@ -60,6 +60,18 @@ pub struct RecentCalls {
     pub median_ms: Option<u32>,
     /// The 95th percentile, in milliseconds.
     pub p95_ms: Option<u32>,
+    /// The newest call that the provider did not accept.
+    pub last_failure: Option<FailedCall>,
+}
+
+/// A call that the provider did not accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedCall {
+    pub at: Timestamp,
+    /// `REJECTED`, `THROTTLED`, `UNAVAILABLE` or `UNKNOWN`.
+    pub outcome: String,
+    pub status_code: Option<i32>,
+    pub reason: Option<String>,
 }
 
 impl RecentCalls {
@@ -75,6 +87,7 @@ impl RecentCalls {
             pending: 0,
             median_ms: None,
             p95_ms: None,
+            last_failure: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
-use super::{AccountFailure, CALLS_MAX, RecentCalls};
+use super::{AccountFailure, CALLS_MAX, FailedCall, RecentCalls};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
@@ -84,7 +84,9 @@ pub(super) async fn count_calls(
     .await
     .or_fault(DOING)?;
     let rows = query!(
-        r#"SELECT a.id AS "id!: ProviderAccountId", c.*
+        r#"SELECT a.id AS "id!: ProviderAccountId", c.*,
+                  f.started_at AS "failed_at?", f.outcome::text AS "failed_outcome?", f.status_code AS "failed_status?",
+                  f.reason AS "failed_reason?"
            FROM UNNEST($2::uuid[]) AS a (id)
            CROSS JOIN LATERAL (
                SELECT count(*) AS "read!", min(s.started_at) AS since,
@@ -95,12 +97,13 @@ pub(super) async fn count_calls(
                       count(*) FILTER (WHERE outcome = 'UNKNOWN' AND is_live) AS "unknown!",
                       count(*) FILTER (WHERE outcome IS NULL AND is_live) AS "pending!",
                       percentile_disc(0.5) WITHIN GROUP (ORDER BY ms) FILTER (WHERE is_live) AS median,
-                      percentile_disc(0.95) WITHIN GROUP (ORDER BY ms) FILTER (WHERE is_live) AS p95
+                      percentile_disc(0.95) WITHIN GROUP (ORDER BY ms) FILTER (WHERE is_live) AS p95,
+                      max(s.id::text) FILTER (WHERE outcome <> 'ACCEPTED' AND is_live)::uuid AS last_failed
                FROM (
-                   SELECT n.started_at, n.outcome, m.is_test IS NOT TRUE AS is_live,
+                   SELECT n.id, n.started_at, n.outcome, m.is_test IS NOT TRUE AS is_live,
                           (extract(epoch FROM n.finished_at - n.started_at) * 1000)::int AS ms
                    FROM (
-                       SELECT message_id, started_at, finished_at, outcome
+                       SELECT id, message_id, started_at, finished_at, outcome
                        FROM send_attempts
                        WHERE provider_account_id = a.id AND organization_id = $1 AND id >= $3 AND started_at >= $4
                        ORDER BY id DESC
@@ -110,7 +113,13 @@ pub(super) async fn count_calls(
                        SELECT is_test FROM messages WHERE id = n.message_id LIMIT 1
                    ) m ON true
                ) s
-           ) c"#,
+           ) c
+           LEFT JOIN LATERAL (
+               SELECT started_at, outcome, status_code, reason
+               FROM send_attempts
+               WHERE provider_account_id = a.id AND id = c.last_failed
+               LIMIT 1
+           ) f ON true"#,
         organization_id.0,
         &uuids(accounts),
         ids::first_of(since),
@@ -134,6 +143,15 @@ pub(super) async fn count_calls(
             pending: count(row.pending),
             median_ms: millis(row.median),
             p95_ms: millis(row.p95),
+            last_failure: row
+                .failed_at
+                .zip(row.failed_outcome)
+                .map(|(at, outcome)| FailedCall {
+                    at,
+                    outcome,
+                    status_code: row.failed_status,
+                    reason: row.failed_reason,
+                }),
         };
         (row.id, calls)
     });

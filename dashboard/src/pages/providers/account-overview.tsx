@@ -87,6 +87,11 @@ function HealthCard({ health }: { health: Health }) {
             ))}
           </ul>
         )}
+        {calls.lastFailure && (
+          <p className="text-text-2">
+            Last failed call <Time at={calls.lastFailure.at} />: {calls.lastFailure.reason ?? `status ${calls.lastFailure.statusCode}`}
+          </p>
+        )}
         <Numbers
           numbers={[
             ["Calls", count(total), "that have ended"],
