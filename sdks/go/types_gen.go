@@ -782,6 +782,30 @@ func (v *EventWebhookResult) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// A call that the provider did not accept.
+type FailedProviderCall struct {
+	// When the call started.
+	At time.Time `json:"at"`
+	// The outcome: REJECTED, THROTTLED, UNAVAILABLE or UNKNOWN.
+	Outcome SendAttemptOutcome `json:"outcome"`
+	// The status code of the provider's response; null without a response.
+	StatusCode *int `json:"statusCode"`
+	// The provider's error message, or the error of the call.
+	Reason string `json:"reason"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *FailedProviderCall) UnmarshalJSON(data []byte) error {
+	type plain FailedProviderCall
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "at", "outcome", "statusCode", "reason")
+	return nil
+}
+
 // A fallback of the matching rule.
 type FallbackResolution struct {
 	// The provider account.
@@ -1749,6 +1773,8 @@ type RecentProviderCalls struct {
 	MedianDurationMs *int `json:"medianDurationMs"`
 	// The 95th percentile of the durations of the calls, in milliseconds; null if no call ended.
 	P95DurationMs *int `json:"p95DurationMs"`
+	// The newest call that the provider did not accept; null if there is none.
+	LastFailure *FailedProviderCall `json:"lastFailure"`
 	// Extra has the fields that a newer service sends, and this package does not know.
 	Extra map[string]json.RawMessage `json:"-"`
 }
@@ -1759,7 +1785,7 @@ func (v *RecentProviderCalls) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "since", "accepted", "rejected", "throttled", "unavailable", "unknown", "pending", "medianDurationMs", "p95DurationMs")
+	v.Extra = unknown(data, "since", "accepted", "rejected", "throttled", "unavailable", "unknown", "pending", "medianDurationMs", "p95DurationMs", "lastFailure")
 	return nil
 }
 
@@ -4458,6 +4484,21 @@ const (
 	CallerPermissionOperator       CallerPermission = "OPERATOR"
 )
 
+// How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost.
+//
+// A newer service may send other values, which pass through as they are.
+type SendAttemptOutcome string
+
+// The known values of [SendAttemptOutcome].
+const (
+	SendAttemptOutcomeAccepted    SendAttemptOutcome = "ACCEPTED"
+	SendAttemptOutcomeRejected    SendAttemptOutcome = "REJECTED"
+	SendAttemptOutcomeThrottled   SendAttemptOutcome = "THROTTLED"
+	SendAttemptOutcomeUnavailable SendAttemptOutcome = "UNAVAILABLE"
+	SendAttemptOutcomeUnknown     SendAttemptOutcome = "UNKNOWN"
+	SendAttemptOutcomePending     SendAttemptOutcome = "PENDING"
+)
+
 // What happened to a message.
 //
 // A newer service may send other values, which pass through as they are.
@@ -4539,21 +4580,6 @@ const (
 	RecipientKindTo  RecipientKind = "TO"
 	RecipientKindCC  RecipientKind = "CC"
 	RecipientKindBCC RecipientKind = "BCC"
-)
-
-// How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost.
-//
-// A newer service may send other values, which pass through as they are.
-type SendAttemptOutcome string
-
-// The known values of [SendAttemptOutcome].
-const (
-	SendAttemptOutcomeAccepted    SendAttemptOutcome = "ACCEPTED"
-	SendAttemptOutcomeRejected    SendAttemptOutcome = "REJECTED"
-	SendAttemptOutcomeThrottled   SendAttemptOutcome = "THROTTLED"
-	SendAttemptOutcomeUnavailable SendAttemptOutcome = "UNAVAILABLE"
-	SendAttemptOutcomeUnknown     SendAttemptOutcome = "UNKNOWN"
-	SendAttemptOutcomePending     SendAttemptOutcome = "PENDING"
 )
 
 // What is done with a message whose sender has a domain that no provider account has verified.

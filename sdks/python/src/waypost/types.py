@@ -419,6 +419,19 @@ CallerPermission = Union[
 ]
 """What an API key or a session may do. Only a session of an operator has `OPERATOR`."""
 
+SendAttemptOutcome = Union[
+    Literal[
+        "ACCEPTED",
+        "REJECTED",
+        "THROTTLED",
+        "UNAVAILABLE",
+        "UNKNOWN",
+        "PENDING",
+    ],
+    str,
+]
+"""How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost."""
+
 EventType = Union[
     Literal[
         "QUEUED",
@@ -492,19 +505,6 @@ RecipientKind = Union[
     str,
 ]
 """In which field a message names the recipient."""
-
-SendAttemptOutcome = Union[
-    Literal[
-        "ACCEPTED",
-        "REJECTED",
-        "THROTTLED",
-        "UNAVAILABLE",
-        "UNKNOWN",
-        "PENDING",
-    ],
-    str,
-]
-"""How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost."""
 
 UnverifiedDomains = Union[
     Literal[
@@ -1035,6 +1035,19 @@ class EventWebhookResult(Model):
     """Whether an event from the provider has been verified."""
     steps: List[str]
     """The steps to take by hand, in this order."""
+
+
+class FailedProviderCall(Model):
+    """A call that the provider did not accept."""
+
+    at: datetime
+    """When the call started."""
+    outcome: SendAttemptOutcome
+    """The outcome: REJECTED, THROTTLED, UNAVAILABLE or UNKNOWN."""
+    status_code: Optional[int]
+    """The status code of the provider's response; null without a response."""
+    reason: Optional[str]
+    """The provider's error message, or the error of the call."""
 
 
 class FallbackResolution(Model):
@@ -1668,6 +1681,8 @@ class RecentProviderCalls(Model):
     """The median of the durations of the calls, in milliseconds; null if no call ended."""
     p95_duration_ms: Optional[int]
     """The 95th percentile of the durations of the calls, in milliseconds; null if no call ended."""
+    last_failure: Optional[FailedProviderCall]
+    """The newest call that the provider did not accept; null if there is none."""
 
 
 class RecipientDetail(Model):

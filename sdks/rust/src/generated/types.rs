@@ -1532,6 +1532,25 @@ pub struct EventWebhookResult {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// A call that the provider did not accept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FailedProviderCall {
+    /// When the call started.
+    pub at: DateTime<Utc>,
+    /// The outcome: REJECTED, THROTTLED, UNAVAILABLE or UNKNOWN.
+    pub outcome: SendAttemptOutcome,
+    /// The status code of the provider's response; null without a response.
+    #[serde(rename = "statusCode")]
+    pub status_code: Option<i64>,
+    /// The provider's error message, or the error of the call.
+    pub reason: Option<String>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 /// A fallback of the matching rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -2682,6 +2701,9 @@ pub struct RecentProviderCalls {
     /// The 95th percentile of the durations of the calls, in milliseconds; null if no call ended.
     #[serde(rename = "p95DurationMs")]
     pub p95_duration_ms: Option<i64>,
+    /// The newest call that the provider did not accept; null if there is none.
+    #[serde(rename = "lastFailure")]
+    pub last_failure: Option<FailedProviderCall>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -6165,6 +6187,18 @@ open_enum! {
 }
 
 open_enum! {
+    /// How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost.
+    SendAttemptOutcome {
+        Accepted = "ACCEPTED",
+        Rejected = "REJECTED",
+        Throttled = "THROTTLED",
+        Unavailable = "UNAVAILABLE",
+        Unknown = "UNKNOWN",
+        Pending = "PENDING",
+    }
+}
+
+open_enum! {
     /// What happened to a message.
     EventType {
         Queued = "QUEUED",
@@ -6226,18 +6260,6 @@ open_enum! {
         To = "TO",
         Cc = "CC",
         Bcc = "BCC",
-    }
-}
-
-open_enum! {
-    /// How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost.
-    SendAttemptOutcome {
-        Accepted = "ACCEPTED",
-        Rejected = "REJECTED",
-        Throttled = "THROTTLED",
-        Unavailable = "UNAVAILABLE",
-        Unknown = "UNKNOWN",
-        Pending = "PENDING",
     }
 }
 

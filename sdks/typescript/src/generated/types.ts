@@ -640,6 +640,18 @@ export interface EventWebhookResult {
   steps: string[];
 }
 
+/** A call that the provider did not accept. */
+export interface FailedProviderCall {
+  /** When the call started. */
+  at: string;
+  /** The outcome: REJECTED, THROTTLED, UNAVAILABLE or UNKNOWN. */
+  outcome: SendAttemptOutcome;
+  /** The status code of the provider's response; null without a response. */
+  statusCode: number | null;
+  /** The provider's error message, or the error of the call. */
+  reason: string | null;
+}
+
 /** A fallback of the matching rule. */
 export interface FallbackResolution {
   /** The provider account. */
@@ -1266,6 +1278,8 @@ export interface RecentProviderCalls {
   medianDurationMs: number | null;
   /** The 95th percentile of the durations of the calls, in milliseconds; null if no call ended. */
   p95DurationMs: number | null;
+  /** The newest call that the provider did not accept; null if there is none. */
+  lastFailure: FailedProviderCall | null;
 }
 
 /** One recipient of a message. */
@@ -3034,6 +3048,16 @@ export type CallerPermission = Open<
   | "OPERATOR"
 >;
 
+/** How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost. */
+export type SendAttemptOutcome = Open<
+  | "ACCEPTED"
+  | "REJECTED"
+  | "THROTTLED"
+  | "UNAVAILABLE"
+  | "UNKNOWN"
+  | "PENDING"
+>;
+
 /** What happened to a message. */
 export type EventType = Open<
   | "QUEUED"
@@ -3091,16 +3115,6 @@ export type RecipientKind = Open<
   | "TO"
   | "CC"
   | "BCC"
->;
-
-/** How a call to a provider ended; `PENDING` while it has not, `UNKNOWN` if its answer was lost. */
-export type SendAttemptOutcome = Open<
-  | "ACCEPTED"
-  | "REJECTED"
-  | "THROTTLED"
-  | "UNAVAILABLE"
-  | "UNKNOWN"
-  | "PENDING"
 >;
 
 /** What is done with a message whose sender has a domain that no provider account has verified. */

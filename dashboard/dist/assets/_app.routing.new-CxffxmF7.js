@@ -1,1 +1,0 @@
-import{t as e}from"./rule-page-TUTPC9Jr.js";var t=e;export{t as component};
