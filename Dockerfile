@@ -1,5 +1,6 @@
 # Images from one build:
-#   docker build .                      Waypost: waypost-api, waypost-worker, waypost-scheduler (the default, last stage)
+#   docker build .                      Waypost: waypost-api, waypost-worker, waypost-scheduler, waypost-smtp (the
+#                                       default, last stage)
 #   docker build --target simulator .   the simulated providers, for trying things out
 #   docker build --target binaries --output DIRECTORY .   the programs as files
 
@@ -29,7 +30,9 @@ RUN for crate in core api worker scheduler simulator tests bench chaos sdks/gene
     && for crate in api worker scheduler simulator bench chaos sdks/generator; do \
         echo 'fn main() {}' > "$crate/src/main.rs"; \
     done \
-    && mkdir -p tests/it && echo 'fn main() {}' > tests/it/main.rs \
+    && mkdir -p tests/it api/src/bin && for program in tests/it/main.rs api/src/bin/waypost-smtp.rs; do \
+        echo 'fn main() {}' > "$program"; \
+    done \
     && cargo auditable build --release --locked --bins \
     && rm -rf ./*/src sdks/generator/src tests/it
 
@@ -41,7 +44,7 @@ RUN find core api worker scheduler simulator -name '*.rs' -exec touch {} + \
 
 FROM scratch AS binaries
 COPY --from=build /src/target/release/waypost-api /src/target/release/waypost-worker \
-    /src/target/release/waypost-scheduler /src/target/release/waypost-simulator /
+    /src/target/release/waypost-scheduler /src/target/release/waypost-smtp /src/target/release/waypost-simulator /
 
 # The C library and the certificates of public authorities, of the Debian release that the programs are built on; no shell,
 # no package manager, no OpenSSL. distroless/cc has libgcc, too, and OpenSSL and libstdc++, which make the image 3 MB larger.
@@ -63,10 +66,11 @@ CMD ["waypost-simulator", "--listen", "0.0.0.0:8090"]
 
 FROM base AS waypost
 LABEL org.opencontainers.image.title="Waypost" \
-      org.opencontainers.image.description="Self-hosted email delivery: API, worker and scheduler"
-COPY --from=build /src/target/release/waypost-api /src/target/release/waypost-worker /src/target/release/waypost-scheduler /usr/local/bin/
+      org.opencontainers.image.description="Self-hosted email delivery: API, worker, scheduler and SMTP submission"
+COPY --from=build /src/target/release/waypost-api /src/target/release/waypost-worker /src/target/release/waypost-scheduler \
+    /src/target/release/waypost-smtp /usr/local/bin/
 ENV WAYPOST_LISTEN=0.0.0.0:8080
 EXPOSE 8080
-# Asks GET /healthz of WAYPOST_LISTEN. Worker and scheduler override it in deploy/compose/compose.yml.
+# Asks GET /healthz of WAYPOST_LISTEN. The other programs override it in deploy/compose/compose.yml.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["waypost-api", "healthcheck"]
 CMD ["waypost-api", "serve"]

@@ -17,7 +17,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 UNITS = ROOT / "deploy/systemd"
-PROGRAMS = {"waypost-api", "waypost-worker", "waypost-scheduler"}
+PROGRAMS = {"waypost-api", "waypost-worker", "waypost-scheduler", "waypost-smtp"}
 # How much longer than the program's own limit the system waits before it kills.
 STOP_MARGIN_SECONDS = 5
 # Files of a process that are not connections of clients.
@@ -67,8 +67,13 @@ SHUTDOWN_SECONDS = {
     "waypost-api": seconds(SETTINGS["WAYPOST_API_SHUTDOWN"]),
     "waypost-worker": seconds(SETTINGS["WAYPOST_WORKER_SHUTDOWN"]),
     "waypost-scheduler": 0.0,
+    # It takes the settings of the API.
+    "waypost-smtp": seconds(SETTINGS["WAYPOST_API_SHUTDOWN"]),
 }
-OPEN_FILES_MIN = int(SETTINGS["WAYPOST_API_CONNECTIONS_MAX"]) + OPEN_FILES_BESIDE_CONNECTIONS
+OPEN_FILES_MIN = {
+    "waypost-api": int(SETTINGS["WAYPOST_API_CONNECTIONS_MAX"]) + OPEN_FILES_BESIDE_CONNECTIONS,
+    "waypost-smtp": int(SETTINGS["WAYPOST_SUBMISSION_SESSIONS_MAX"]) + OPEN_FILES_BESIDE_CONNECTIONS,
+}
 
 
 def check_command(where: str, command: list[str]) -> None:
@@ -161,14 +166,20 @@ def check_compose_service(name: str, service: dict) -> None:
     stop = seconds(service["stop_grace_period"])
     least = SHUTDOWN_SECONDS[service["command"][0]] + STOP_MARGIN_SECONDS
     require(stop >= least, f"{where} is killed after {stop} s; it may take {least} s to stop")
-    if name == "api":
+    needed = OPEN_FILES_MIN.get(service["command"][0], 0) if name != "migrate" else 0
+    if needed:
         files = service.get("ulimits", {}).get("nofile")
         least = files.get("soft", 0) if isinstance(files, dict) else files or 0
-        require(least >= OPEN_FILES_MIN, f"{where} may open {files} files; its connections need {OPEN_FILES_MIN}")
+        require(least >= needed, f"{where} may open {files} files; its connections need {needed}")
+    if name == "api":
         require(environment["WAYPOST_LISTEN"].endswith(":8080"), f"{where} does not listen on the published port")
     elif name != "migrate":
         require(environment["WAYPOST_LISTEN"] == environment["WAYPOST_HEALTH_LISTEN"],
                 f"the health check of {where} does not ask its health listener")
+    if name == "smtp":
+        targets = {f":{port['target']}" for port in service["ports"]}
+        listen = environment["WAYPOST_SUBMISSION_LISTEN"]
+        require(any(listen.endswith(target) for target in targets), f"{where} does not listen on the published port")
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -219,8 +230,10 @@ def check_workload(workload: dict, image: str, user: str) -> None:
     require(str(security.get("runAsUser")) == user, f"{where} does not run as {user}, the image's user")
     require(security.get("seccompProfile", {}).get("type") == "RuntimeDefault", f"{where} has no seccomp profile")
     require(spec.get("automountServiceAccountToken") is False, f"{where} gets a token for Kubernetes")
-    for key in ("hostNetwork", "hostPID", "hostIPC", "volumes"):
+    for key in ("hostNetwork", "hostPID", "hostIPC"):
         require(key not in spec, f"{where} has {key}")
+    for volume in spec.get("volumes", []):
+        require(volume.keys() == {"name", "secret"}, f"{where} has a volume that is no Secret: {volume['name']}")
     for container in containers(workload):
         check_container(f"{where}, container {container['name']}", container, image)
     if workload["kind"] == "Deployment":
@@ -253,7 +266,10 @@ def check_ports(deployments: list[dict], values: dict[str, str]) -> dict[str, di
         where, container = named(deployment), pod(deployment)["containers"][0]
         ports = {port["name"]: port["containerPort"] for port in container["ports"]}
         found[deployment["metadata"]["name"]] = ports
-        listens = {"health": values["WAYPOST_HEALTH_LISTEN"], "http": values["WAYPOST_LISTEN"]}
+        own = {variable["name"]: variable["value"] for variable in container.get("env", [])}
+        listens = {"health": values["WAYPOST_HEALTH_LISTEN"], "http": values["WAYPOST_LISTEN"],
+                   "submission": own.get("WAYPOST_SUBMISSION_LISTEN", ""),
+                   "submissions": own.get("WAYPOST_SUBMISSION_TLS_LISTEN", "")}
         for name, port in ports.items():
             require(listens[name].endswith(f":{port}"), f"{where} declares port {name} {port} and listens on {listens[name]}")
         for probe in ("livenessProbe", "readinessProbe"):
@@ -269,7 +285,8 @@ def check_services(by_kind: dict, ports: dict[str, dict[str, int]]) -> None:
     for service in by_kind["Service"]:
         where = named(service)
         for port in service["spec"]["ports"]:
-            require(port["targetPort"] in ports["waypost-api"], f"{where} leads to {port['targetPort']}, which is no port")
+            of_target = ports[service["metadata"]["name"]]
+            require(port["targetPort"] in of_target, f"{where} leads to {port['targetPort']}, which is no port")
             require(port["targetPort"] != "health", f"{where} leads to the health listener")
             services[service["metadata"]["name"], port["name"]] = where
     for ingress in by_kind.get("Ingress", []):
@@ -284,7 +301,8 @@ def check_services(by_kind: dict, ports: dict[str, dict[str, int]]) -> None:
             opened = {port["port"] for port in rule.get("ports", [])}
             require(bool(opened) and opened <= every, f"{named(policy)} opens {sorted(opened)}, and there are {sorted(every)}")
             require(bool(rule.get("from")), f"{named(policy)} opens {sorted(opened)} to everyone")
-            callers = [of["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for of in rule.get("from", [])]
+            selected = [of.get("namespaceSelector", {}).get("matchLabels", {}) for of in rule.get("from", [])]
+            callers = [labels.get("kubernetes.io/metadata.name", "") for labels in selected]
             require(not opened & health or callers == ["monitoring"], f"{named(policy)} opens the health listener to {callers}")
 
 
@@ -341,8 +359,8 @@ def check_units() -> None:
         for address in {health, variables.get("WAYPOST_LISTEN", health)}:
             require(address not in listeners, f"{path.name} and {listeners.get(address)} both listen on {address}")
             listeners[address] = path.name
-        if program == "waypost-api":
-            require(int(unit["LimitNOFILE"]) >= OPEN_FILES_MIN, f"{path.name} may open {unit['LimitNOFILE']} files")
+        if needed := OPEN_FILES_MIN.get(program):
+            require(int(unit["LimitNOFILE"]) >= needed, f"{path.name} may open {unit['LimitNOFILE']} files")
     require(started == PROGRAMS, f"the units start {sorted(started)}")
 
 

@@ -8,7 +8,7 @@ main() {
     local name names=()
     if [[ -d $STATE/run ]]; then
         rm -f "$STATE/env"
-        for name in simulator worker scheduler api redis postgres; do
+        for name in simulator worker scheduler smtp api redis postgres; do
             ! is_running "$name" || names+=("$name")
         done
     fi

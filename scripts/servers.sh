@@ -93,16 +93,17 @@ remove_data() {
 # Installing missing programs
 
 # install_packages WHAT APT DNF BREW : installs packages with the system's package manager, or prints what to install by
-# hand. DNF may be several names, separated by spaces.
+# hand. APT, DNF and BREW may be several names, separated by spaces.
 install_packages() {
-    local what=$1 apt=$2 brew=$4
-    local -a root=() dnf
+    local what=$1 apt=$2
+    local -a root=() dnf brew
     read -ra dnf <<<"$3"
+    read -ra brew <<<"$4"
     if [[ $(id -u) != 0 ]]; then
         if have sudo && sudo -n true 2>/dev/null; then root=(sudo -n); else root=(false); fi
     fi
     if have brew && [[ $(id -u) != 0 ]]; then
-        step "Installing $what: brew install $brew" brew install "$brew"
+        step "Installing $what: brew install ${brew[*]}" brew install "${brew[@]}"
     elif have apt-get && [[ ${root[*]-} != false ]]; then
         step "Installing $what: apt-get install $apt" apt_install_without_service "$apt" "${root[@]}"
     elif have dnf && [[ ${root[*]-} != false ]]; then
@@ -111,16 +112,18 @@ install_packages() {
         die "$what is not installed, and this user cannot install it.
   Debian, Ubuntu:  apt-get install $apt
   Fedora, RHEL:    dnf install ${dnf[*]}
-  macOS:           brew install $brew
+  macOS:           brew install ${brew[*]}
   Its system service is not needed. Or set DATABASE_URL and REDIS_URL to running servers."
     fi
 }
 
-# apt_install_without_service PACKAGE [SUDO…] : installs a package without starting its service, which Debian would do.
-# A policy-rc.d that exits with 101 prevents the start; the service is also disabled, so that it does not start at the
+# apt_install_without_service PACKAGES [SUDO…] : installs packages without starting their services, which Debian would do.
+# A policy-rc.d that exits with 101 prevents the start; the services are also disabled, so that they do not start at the
 # next boot.
 apt_install_without_service() {
-    local package=$1 policy=/usr/sbin/policy-rc.d made_policy=false status=0 log=$STATE/log/install.log
+    local policy=/usr/sbin/policy-rc.d made_policy=false status=0 log=$STATE/log/install.log package
+    local -a packages
+    read -ra packages <<<"$1"
     shift
     "$@" env DEBIAN_FRONTEND=noninteractive apt-get update -qq >>"$log" 2>&1 ||
         warn "apt-get update failed; continuing with the present package lists"
@@ -129,15 +132,18 @@ apt_install_without_service() {
         "$@" chmod 755 "$policy"
         made_policy=true
     fi
-    "$@" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >>"$log" 2>&1 || status=$?
+    "$@" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >>"$log" 2>&1 || status=$?
     [[ $made_policy == false ]] || "$@" rm -f "$policy"
     if [[ $status != 0 ]]; then
         show_log_tail install
-        die "apt-get could not install $package"
+        die "apt-get could not install ${packages[*]}"
     fi
     if [[ -d /run/systemd/system ]]; then
-        "$@" systemctl disable --now --quiet "$package" >>"$log" 2>&1 || true
-        say "    its system service is disabled (systemctl enable --now $package enables it)"
+        for package in "${packages[@]}"; do
+            if "$@" systemctl disable --now --quiet "$package" >>"$log" 2>&1; then
+                say "    its system service is disabled (systemctl enable --now $package enables it)"
+            fi
+        done
     fi
 }
 
@@ -415,8 +421,8 @@ require_venv() {
 }
 
 # start_waypost GROUP BIN API_PORT SIMULATOR_PORT : starts a Waypost and a simulator from the directory BIN for this run, with
-# its PostgreSQL and Redis, on these ports or other free ones. Sets WAYPOST_URL and SIMULATOR_URL. Mail goes to the
-# simulator, unless WAYPOST_PROVIDER_BASE_URL says otherwise.
+# its PostgreSQL and Redis, on these ports or other free ones. Sets WAYPOST_URL, SIMULATOR_URL and
+# WAYPOST_SUBMISSION_LISTEN. Mail goes to the simulator, unless WAYPOST_PROVIDER_BASE_URL says otherwise.
 start_waypost() {
     local group=$1 bin=$2
     DATABASE_URL=$(private_postgres_url waypost)
@@ -425,14 +431,17 @@ start_waypost() {
     SIMULATOR_URL=http://127.0.0.1:$CHOSEN_PORT
     choose_port api "$3"
     WAYPOST_URL=http://127.0.0.1:$CHOSEN_PORT
+    choose_port submission 2587
+    export WAYPOST_SUBMISSION_LISTEN=127.0.0.1:$CHOSEN_PORT
     export DATABASE_URL REDIS_URL WAYPOST_URL SIMULATOR_URL
-    export WAYPOST_ENV=development WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT WAYPOST_PUBLIC_URL=$WAYPOST_URL WAYPOST_LOG=warn
+    export WAYPOST_ENV=development WAYPOST_LISTEN=${WAYPOST_URL#http://} WAYPOST_PUBLIC_URL=$WAYPOST_URL WAYPOST_LOG=warn
     export WAYPOST_PROVIDER_BASE_URL=${WAYPOST_PROVIDER_BASE_URL:-$SIMULATOR_URL}
     "$bin/waypost-api" migrate >&2
     spawn simulator "$group" "$bin/waypost-simulator" --listen "${SIMULATOR_URL#http://}"
     spawn api "$group" "$bin/waypost-api" serve
     spawn worker "$group" env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$bin/waypost-worker"
     spawn scheduler "$group" env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$bin/waypost-scheduler"
+    [[ ! -x $bin/waypost-smtp ]] || spawn smtp "$group" env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$bin/waypost-smtp"
     wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
 }
 

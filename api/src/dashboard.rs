@@ -15,7 +15,14 @@ use url::Url;
 use crate::served::{ASK_EACH_TIME, ServedAs, ServedFile};
 
 /// Paths that are never the dashboard's.
-const OTHERS: [&str; 5] = ["/v1", "/openapi.json", "/docs", "/healthz", "/readyz"];
+const OTHERS: [&str; 6] = [
+    "/v1",
+    "/compat",
+    "/openapi.json",
+    "/docs",
+    "/healthz",
+    "/readyz",
+];
 /// Folder of the files whose names carry the hash of their content.
 const ASSETS: &str = "assets/";
 /// A page that shows mail loads the images of a message from anywhere, once the reader

@@ -3,8 +3,10 @@
 //! A request passes through `middleware` (request id, API key, rate limit, unknown fields,
 //! availability of Postgres) and reaches a handler in `v1` or `public`. A handler checks the
 //! permission, parses the request into domain types, calls `waypost-core` and writes the
-//! response. `error` is the only module that turns refusals and faults into HTTP statuses.
+//! response. `compat` does the same for requests in the forms of other vendors. `error` is the only module that turns refusals and faults into HTTP statuses.
 
+mod accept_context;
+mod compat;
 mod context;
 mod dashboard;
 mod error;
@@ -18,6 +20,7 @@ mod response;
 mod routes;
 mod served;
 mod server;
+pub mod submission;
 mod v1;
 mod validate;
 
@@ -25,10 +28,9 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
-use waypost_core::db;
 use waypost_core::fault::Fault;
 use waypost_core::health_server;
 use waypost_core::ids::Ids;
@@ -50,8 +52,8 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), Fault> {
     let mut context = Context::new(settings, &clock)?;
-    context.readiness = context.readiness.until(shutdown.clone());
-    let readiness = context.readiness.clone();
+    context.accept.readiness = context.accept.readiness.until(shutdown.clone());
+    let readiness = context.accept.readiness.clone();
     instruments::begin_posts(ProviderType::ALL.map(ProviderType::as_str));
     health_server::serve(
         settings.monitoring.health_listen,
@@ -66,23 +68,7 @@ pub async fn serve(
     // at `shutdown`.
     let served = CancellationToken::new();
     let _cancel_on_return = served.clone().drop_guard();
-    let snapshots = context.accounts.snapshots.clone();
-    tokio::spawn(snapshots.listen(served.clone()));
-    let liveness = context.liveness.clone();
-    // If Postgres is away, the liveness task corrects the clock once Postgres answers; no
-    // message is accepted before that.
-    if clock.is_system()
-        && let Err(fault) = db::time::correct(&clock, &context.pool).await
-    {
-        warn!(
-            cause = fault.chain(),
-            "Could not read the time from Postgres; trying again once Postgres answers"
-        );
-    }
-    let (url, time) = (settings.database_url.clone(), clock.clone());
-    tokio::spawn(liveness.run(url, time, served));
-    // No request is served before it is known whether the schema suits this version.
-    context.liveness.asked().await;
+    context.accept.start(settings, &served).await;
     info!("Serving the API");
     let limits = server::ServerLimits {
         connections_max: settings.api.connections_max,
@@ -109,6 +95,13 @@ pub fn document() -> Result<serde_json::Value, Fault> {
         .map_err(|error| Fault::internal("read the example settings", error))?;
     let context = Arc::new(Context::new(&settings, &Clock::system())?);
     Ok(openapi::document(&openapi::service(&context)))
+}
+
+/// The tables of docs/compatibility.md, by their names: what Waypost does with each field of
+/// other vendors' requests.
+#[must_use]
+pub fn compatibility_tables() -> Vec<(&'static str, String)> {
+    compat::tables()
 }
 
 /// The same as text with line breaks.

@@ -7,10 +7,11 @@ use poem::endpoint::make_sync;
 use poem::middleware::CatchPanic;
 use poem::web::{Data, Json, Redirect};
 use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, get, handler};
-use serde_json::json;
+use serde_json::{Value, json};
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 
+use crate::compat;
 use crate::context::Context;
 use crate::dashboard::{self, Dashboard};
 use crate::error::Failure;
@@ -26,9 +27,10 @@ use crate::served::{ASK_EACH_TIME, ServedAs, ServedFile};
 pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> + use<> {
     let service = openapi::service(context);
     let document = openapi::document(&service);
-    let methods = Arc::new(Methods::of(&document));
-    let known = Arc::new(KnownFields::of(&document));
-    let operations = Arc::new(MeasuredOperations::of(&document));
+    let served = with_compat(&document);
+    let methods = Arc::new(Methods::of(&served));
+    let known = Arc::new(KnownFields::of(&served));
+    let operations = Arc::new(MeasuredOperations::of(&served));
     let for_page = document.clone();
     let page = ServedFile::new(
         ServedAs {
@@ -60,6 +62,7 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
         )
         // Relative, because a proxy may serve the API under another path.
         .at("/docs/", get(make_sync(|_| Redirect::see_other("../docs"))))
+        .nest_no_strip(compat::BASE, compat::routes())
         .nest("/", service)
         .with(CatchPanic::new().with_handler(panicked))
         .around(availability::wrap)
@@ -69,22 +72,32 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
         .around(move |next, request| dashboard::wrap(next, request, Arc::clone(&dashboard)))
         .around(move |next, request| unknown_fields::wrap(next, request, Arc::clone(&known)))
         .around(rate_limits::wrap)
+        .around(compat::wrap)
         .data(Arc::clone(context))
         .around(move |next, request| request_id::wrap(next, request, ids.clone()))
         .around(move |next, request| methods::wrap(next, request, Arc::clone(&methods)))
         .around(move |next, request| measure::wrap(next, request, Arc::clone(&operations)))
 }
 
+/// The document with the paths of other vendors' operations, which are not in it.
+fn with_compat(document: &Value) -> Value {
+    let mut served = document.clone();
+    if let Some(paths) = served["paths"].as_object_mut() {
+        paths.extend(compat::paths());
+    }
+    served
+}
+
 /// Reports that the process runs. It does not depend on Postgres or Redis.
 #[handler]
-fn healthz() -> Json<serde_json::Value> {
+fn healthz() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
 /// Reports whether Postgres and Redis answer and the schema is current; 503 if not.
 #[handler]
 async fn readyz(context: Data<&Arc<Context>>) -> Response {
-    let (status, body) = context.readiness.ask().await;
+    let (status, body) = context.accept.readiness.ask().await;
     Json(body).with_status(status).into_response()
 }
 

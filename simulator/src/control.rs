@@ -185,7 +185,7 @@ fn parse_provider(name: &str) -> Result<Option<Provider>, String> {
         ("ALL", _) => Ok(None),
         (_, Some(provider)) => Ok(Some(provider)),
         _ => Err(format!(
-            "'{name}' is none of SENDGRID, POSTMARK, MAILGUN, SES, SMTP and ALL"
+            "'{name}' is none of SENDGRID, POSTMARK, MAILGUN, SES, SMTP, RESEND and ALL"
         )),
     }
 }

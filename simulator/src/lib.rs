@@ -33,6 +33,7 @@ mod searches;
 mod server;
 mod smtp;
 mod state;
+mod stored_objects;
 mod suppression_lists;
 
 pub use callbacks::{CallbackCounts, CallbackSettings, SignatureFault};
@@ -42,4 +43,5 @@ pub use providers::Provider;
 pub use server::Simulator;
 pub use smtp::smtp_certificate;
 pub use state::{Config, DEFAULT_SES_SECRET};
+pub use stored_objects::StoredObjects;
 pub use suppression_lists::{ListKind, Listed};

@@ -30,8 +30,9 @@ use crate::reply::Outcome;
 use crate::request::Request;
 use crate::smtp::{self, Encryption};
 use crate::state::{Config, State};
+use crate::stored_objects::StoredObjects;
 use crate::suppression_lists::Listed;
-use crate::{control, inbox, searches, suppression_lists};
+use crate::{control, inbox, searches, stored_objects, suppression_lists};
 
 /// A longer body is not read to its end.
 const BODY_BYTES_HARD_MAX: usize = 96 << 20;
@@ -176,6 +177,12 @@ impl Simulator {
             .set(provider, credential, listed);
     }
 
+    /// Replaces the templates and webhooks of a credential (API key, server token, access key
+    /// id).
+    pub fn set_stored_objects(&self, provider: Provider, credential: &str, objects: StoredObjects) {
+        self.state.stored_objects.set(provider, credential, objects);
+    }
+
     /// Registers the secret with which requests of this access key id are signed.
     pub fn register_ses_credential(&self, access_key_id: &str, secret_access_key: &str) {
         self.state
@@ -299,6 +306,7 @@ fn own_page(state: &State, request: &Request) -> Outcome {
         .or_else(|| callbacks::handle(state, request))
         .or_else(|| searches::handle(state, request))
         .or_else(|| suppression_lists::handle(state, request))
+        .or_else(|| stored_objects::handle(state, request))
         .or_else(|| smtp::control::handle(state, request))
         .or_else(|| inbox::handle(state, request))
         .or_else(|| control::handle(state, request))

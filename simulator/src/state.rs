@@ -17,6 +17,7 @@ use crate::ids::Ids;
 use crate::providers::{MailgunWebhooks, PostmarkWebhooks, Provider, SendGridWebhooks, Topics};
 use crate::recipients::SeenOnce;
 use crate::searches::Searches;
+use crate::stored_objects::ObjectStore;
 use crate::suppression_lists::SuppressionLists;
 
 /// The secret access key of every access key id without a registered one.
@@ -80,6 +81,7 @@ pub(crate) struct State {
     pub(crate) callbacks: Arc<Callbacks>,
     pub(crate) searches: Searches,
     pub(crate) suppression_lists: SuppressionLists,
+    pub(crate) stored_objects: ObjectStore,
     pub(crate) ids: Ids,
     /// Send calls that each provider received over HTTP, whatever the responses.
     pub(crate) send_calls: [AtomicU64; Provider::ALL.len()],
@@ -110,6 +112,7 @@ impl State {
             callbacks: Arc::new(Callbacks::new(tasks.clone(), stopping.clone())),
             searches: Searches::default(),
             suppression_lists: SuppressionLists::default(),
+            stored_objects: ObjectStore::default(),
             ids: Ids::new(),
             send_calls: std::array::from_fn(|_| AtomicU64::new(0)),
             smtp_connections: AtomicU64::new(0),

@@ -10,7 +10,7 @@
 mod batches;
 mod conversations;
 mod credentials;
-mod documents;
+pub(crate) mod documents;
 mod events;
 mod local_server;
 mod lookups;

@@ -35,6 +35,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
             "http",
             "batcher",
             "cache",
+            "submission",
         ],
     ),
     (
@@ -86,6 +87,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
             "delivery",
             "acceptance",
             "provider_account",
+            "import",
             "erasure",
             "diagnosis",
         ],

@@ -27,6 +27,8 @@ mod callbacks;
 #[cfg(test)]
 mod clocks;
 #[cfg(test)]
+mod compat;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod dashboard;
@@ -46,6 +48,8 @@ mod fairness;
 mod health;
 #[cfg(test)]
 mod idempotency;
+#[cfg(test)]
+mod import;
 #[cfg(test)]
 mod jobs;
 #[cfg(test)]
@@ -96,6 +100,8 @@ mod sending;
 mod settings;
 #[cfg(test)]
 mod smtp;
+#[cfg(test)]
+mod submission;
 #[cfg(test)]
 mod suppressions;
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl Watched {
         }
         let arguments: &[&str] = match program {
             Program::Api => &["serve"],
-            Program::Worker | Program::Scheduler => &[],
+            Program::Worker | Program::Scheduler | Program::Smtp => &[],
         };
         let watched = Self {
             _process: program.spawn(arguments, &variables),

@@ -292,6 +292,7 @@ async fn every_program_prints_its_name_and_version() {
         (Program::Api, "waypost-api"),
         (Program::Worker, "waypost-worker"),
         (Program::Scheduler, "waypost-scheduler"),
+        (Program::Smtp, "waypost-smtp"),
     ] {
         let version = program.run(&["--version"], &nothing).await;
         let expected = format!("{name} {}\n", env!("CARGO_PKG_VERSION"));

@@ -88,6 +88,15 @@ impl Caller {
         }
     }
 
+    /// Its API key.
+    ///
+    /// # Panics
+    /// If it has none.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        self.key.as_deref().expect("the caller has a key")
+    }
+
     /// The same caller at another API.
     #[must_use]
     pub fn at(&self, base_url: &str) -> Self {
@@ -333,10 +342,14 @@ impl Reply {
     }
 
     /// The rate limit headers: requests per period, the remaining ones, and the seconds
-    /// until all are available again.
+    /// until all are available again. Resend's have no `X-`.
     #[must_use]
     pub fn rate(&self) -> Option<(u32, u32, u32)> {
-        let number = |name| self.header(name)?.parse().ok();
+        let number = |name: &str| {
+            let given = self.header(name);
+            let given = given.or_else(|| self.header(name.trim_start_matches("x-")));
+            given?.parse().ok()
+        };
         Some((
             number("x-ratelimit-limit")?,
             number("x-ratelimit-remaining")?,

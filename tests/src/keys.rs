@@ -32,12 +32,16 @@ impl TestApp {
 
     /// Adds a test key with these permissions to the default organization; returns its caller.
     pub async fn test_key(&self, permissions: &[Permission]) -> Caller {
+        self.caller().with_key(&self.test_token(permissions).await)
+    }
+
+    /// Adds a test key with these permissions to the default organization.
+    pub async fn test_token(&self, permissions: &[Permission]) -> String {
         let draft = KeyDraft {
             is_test: true,
             ..key_draft(permissions)
         };
-        let key = self.mint(self.organization_id(), draft).await;
-        self.caller().with_key(&key)
+        self.mint(self.organization_id(), draft).await
     }
 
     async fn mint(&self, organization_id: OrganizationId, draft: KeyDraft) -> String {

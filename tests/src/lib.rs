@@ -25,6 +25,7 @@ mod process;
 mod receiver;
 mod redis_server;
 mod requests;
+mod submission;
 mod wait;
 
 pub use app::{Tenant, TestApp};
@@ -43,4 +44,5 @@ pub use redis_server::{RedisServer, Refusal};
 pub use requests::{
     HTTP_PROVIDERS, SENDER, credentials, decoded, event_types, message_to, to_hash, untracked,
 };
+pub use submission::{SmtpClient, SubmissionServer, auth_plain, stuffed};
 pub use wait::{WAIT_MAX, wait_until, wait_within};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
 use crate::environment;
@@ -23,6 +24,8 @@ pub enum Program {
     Api,
     Worker,
     Scheduler,
+    /// SMTP submission.
+    Smtp,
 }
 
 /// A running process. Dropping it kills it.
@@ -48,6 +51,7 @@ impl Program {
             Self::Api => "waypost-api",
             Self::Worker => "waypost-worker",
             Self::Scheduler => "waypost-scheduler",
+            Self::Smtp => "waypost-smtp",
         }
     }
 
@@ -77,6 +81,42 @@ impl Program {
         let mut command = self.command(variables);
         let running = command.args(arguments).stdin(Stdio::null()).output();
         let output = tokio::time::timeout(WAIT_MAX, running).await;
+        let output =
+            output.unwrap_or_else(|_| panic!("{} {arguments:?} does not end", self.name()));
+        let output = output.expect("a program that is there can be started");
+        Finished {
+            success: output.status.success(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Runs it to its end with this text on standard input.
+    ///
+    /// # Panics
+    /// If it cannot be started or does not end in time.
+    pub async fn run_with_input(
+        self,
+        arguments: &[&str],
+        variables: &HashMap<String, String>,
+        input: &str,
+    ) -> Finished {
+        let mut command = self.command(variables);
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .expect("a program that is there can be started");
+        let mut stdin = child.stdin.take().expect("standard input is a pipe");
+        // A program that does not read it may have ended.
+        let _ = stdin.write_all(input.as_bytes()).await;
+        drop(stdin);
+        let running = child.wait_with_output();
+        // It may read thousands of objects.
+        let output = tokio::time::timeout(WAIT_MAX * 6, running).await;
         let output =
             output.unwrap_or_else(|_| panic!("{} {arguments:?} does not end", self.name()));
         let output = output.expect("a program that is there can be started");

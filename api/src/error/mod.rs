@@ -6,6 +6,7 @@ mod people;
 mod reason;
 mod refusals;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use poem::http::{HeaderValue, StatusCode, header};
@@ -98,6 +99,11 @@ pub(crate) enum Failure {
     /// 500 or 503: a fault of ours.
     Fault(Fault),
 }
+
+/// The failure that a response shows: data of the response, for a layer that writes it in
+/// another form.
+#[derive(Debug, Clone)]
+pub(crate) struct AnsweredFailure(pub(crate) Arc<Failure>);
 
 /// An error response.
 #[derive(Debug, Object)]
@@ -251,6 +257,21 @@ impl Failure {
         findings.join("; ")
     }
 
+    /// The error as sentences: one for each mistake.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "the other failures have no issues"
+        )]
+        match self {
+            Self::Invalid(issues) | Self::UnprocessableFields(_, issues) => {
+                let issues = issues.iter();
+                issues.map(|issue| sentence("message", issue)).collect()
+            }
+            other => vec![other.message()],
+        }
+    }
+
     /// The same failure, with the issues found before it.
     pub(crate) fn after(self, issues: &mut Vec<Issue>) -> Self {
         #[expect(
@@ -359,6 +380,12 @@ impl Failure {
         )
     }
 
+    /// All recipients are suppressed, and the sender wants to be told so by a refusal.
+    pub(crate) fn suppressed() -> Self {
+        let message = "must have an address that is not suppressed; nothing was sent";
+        Self::Invalid(vec![Issue::new("to", message)])
+    }
+
     /// The failure for an error that poem itself returned.
     pub(crate) fn from_poem(error: &poem::Error) -> Self {
         match error.status() {
@@ -426,13 +453,21 @@ impl IntoResponse for Failure {
         if self.status() == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        response.set_data(AnsweredFailure(Arc::new(self)));
         response
     }
 }
 
 impl From<Failure> for poem::Error {
     fn from(failure: Failure) -> Self {
-        Self::from_response(failure.into_response())
+        let response = failure.into_response();
+        let answered = response.data::<AnsweredFailure>().cloned();
+        let mut error = Self::from_response(response);
+        // The data of an error take the place of those of its response.
+        if let Some(answered) = answered {
+            error.set_data(answered);
+        }
+        error
     }
 }
 

@@ -61,6 +61,7 @@ impl From<AcceptRefusal> for Failure {
             },
             AcceptRefusal::Template(refusal) => Self::of_send(refusal),
             AcceptRefusal::UnknownGroup => SuppressionRefusal::UnknownGroup.into(),
+            AcceptRefusal::Suppressed => Self::suppressed(),
             AcceptRefusal::Before(message) => Self::Unprocessable {
                 message,
                 path: None,

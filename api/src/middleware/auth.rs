@@ -172,6 +172,14 @@ fn check_query(issues: Option<&QueryIssues>) -> Result<(), Failure> {
 }
 
 impl Caller {
+    /// The caller of a mail over SMTP.
+    pub(crate) fn of_key(key: Arc<OpenedKey>, origin: Origin) -> Self {
+        Self {
+            principal: Principal::Key(key),
+            origin,
+        }
+    }
+
     /// Checks for one more permission than the operation's signature names.
     ///
     /// # Errors
@@ -387,7 +395,7 @@ pub(crate) async fn identify(request: &Request) -> Identity {
         return Identity::Anonymous;
     };
     let key = Secret::from(header.token());
-    let authenticator = &context(request).authenticator;
+    let authenticator = &context(request).accept.authenticator;
     match authenticator.find(&key, client_address(request)).await {
         Ok(Some(key)) => Identity::Key(key),
         Ok(None) => Identity::Anonymous,
@@ -431,6 +439,19 @@ fn authenticate(request: &Request) -> Result<UncheckedCaller, Failure> {
         caller: Caller { principal, origin },
         query_issues: request.data().cloned(),
     })
+}
+
+/// The caller of an operation outside the document, if the request has an API key with the
+/// permission. A session counts as no key.
+///
+/// # Errors
+/// `Unauthenticated`, `Forbidden`, or a fault.
+pub(crate) fn key_caller(request: &Request, permission: Permission) -> Result<Caller, Failure> {
+    let UncheckedCaller { caller, .. } = authenticate(request)?;
+    match caller.principal {
+        Principal::Key(_) => caller.require(permission).map(|()| caller),
+        Principal::Session(_) => Err(Failure::Unauthenticated),
+    }
 }
 
 /// Where a request comes from, for the audit log.

@@ -19,12 +19,13 @@ use poem::http::Method;
 use poem::{Endpoint, IntoResponse, Request, Response};
 use waypost_core::fault::Fault;
 
+use crate::compat;
 use crate::error::Failure;
 use crate::middleware::auth::{self, Identity};
 use crate::public::page::Pages;
 
-/// Prefix of the paths that need Postgres. The others are health checks and the document.
-const OPERATIONS: &str = "/v1/";
+/// Prefixes of the paths that need Postgres. The others are health checks and the document.
+const OPERATIONS: [&str; 2] = ["/v1/", compat::BASE];
 /// Prefix of tracked links and pixels.
 const TRACKING: &str = "/v1/t/";
 /// Prefix of the recipients' pages.
@@ -39,7 +40,7 @@ pub(crate) async fn wrap<E: Endpoint>(next: Arc<E>, request: Request) -> poem::R
     if !needs_postgres(&request) {
         return next.call(request).await.map(IntoResponse::into_response);
     }
-    let liveness = auth::context(&request).liveness.clone();
+    let liveness = auth::context(&request).accept.liveness.clone();
     let path = request.uri().path();
     let pages = path.starts_with(PAGES).then(|| Pages::of(&request));
     let is_signed = pages.is_some() || path.starts_with(PROVIDER_EVENTS);
@@ -61,7 +62,7 @@ pub(crate) async fn wrap<E: Endpoint>(next: Arc<E>, request: Request) -> poem::R
 
 /// Looks up the API key of a request. While Postgres is away, only cached keys are found.
 pub(crate) async fn identify(request: &Request) -> Identity {
-    let liveness = &auth::context(request).liveness;
+    let liveness = &auth::context(request).accept.liveness;
     tokio::select! {
         biased;
         identity = auth::identify(request) => identity,
@@ -71,7 +72,7 @@ pub(crate) async fn identify(request: &Request) -> Identity {
 
 fn needs_postgres(request: &Request) -> bool {
     let path = request.uri().path();
-    path.starts_with(OPERATIONS)
+    OPERATIONS.iter().any(|prefix| path.starts_with(prefix))
         && !path.starts_with(TRACKING)
         && request.method() != Method::HEAD
         && !matches!(request.data::<Identity>(), Some(Identity::Anonymous))

@@ -3,7 +3,7 @@
 //!
 //! | request | counted against |
 //! |---|---|
-//! | `POST /v1/send` with a valid key | the organization's sends |
+//! | `POST /v1/send`, or a vendor's operation that sends one message, with a valid key | the organization's sends |
 //! | any other request with a valid key, also to a path that does not exist | the organization's other requests |
 //! | without a valid key | the *anonymous* limit of the client's address |
 //! | to a *public* path | the *public* limit of the client's address: wide, and per process |
@@ -27,6 +27,7 @@ use poem::http::{HeaderValue, Method, StatusCode};
 use poem::{Endpoint, IntoResponse, Request, Response};
 use waypost_core::limit::{LimitDecision, LimitedOperation};
 
+use crate::compat;
 use crate::dashboard;
 use crate::error::{self, Failure};
 use crate::middleware::auth::{self, Identity};
@@ -89,7 +90,7 @@ pub(crate) async fn wrap<E: Endpoint>(
 /// # Errors
 /// How long to wait, if the client's address has made too many such requests.
 pub(crate) async fn count_anonymous(request: &Request) -> Result<(), Duration> {
-    let limiter = &auth::context(request).limiter;
+    let limiter = &auth::context(request).accept.limiter;
     apply(request.data(), limiter.anonymous(address(request)).await)
 }
 
@@ -117,14 +118,14 @@ async fn serve<E: Endpoint>(
     if let Some((context, address)) = anonymous
         && is_unhandled(&failure)
     {
-        apply(Some(last), context.limiter.anonymous(address).await)?;
+        apply(Some(last), context.accept.limiter.anonymous(address).await)?;
     }
     Ok(error::respond(failure))
 }
 
 async fn admit(request: &mut Request) -> Result<(), Duration> {
     let context = Arc::clone(auth::context(request));
-    let limiter = &context.limiter;
+    let limiter = &context.accept.limiter;
     if is_public(request.uri().path()) || dashboard::asks_for_dashboard(request) {
         return apply(request.data(), limiter.public(address(request)).await);
     }
@@ -170,7 +171,8 @@ fn is_unhandled(failure: &poem::Error) -> bool {
 }
 
 fn operation(request: &Request) -> LimitedOperation {
-    if request.method() == Method::POST && request.uri().path() == "/v1/send" {
+    let (method, path) = (request.method(), request.uri().path());
+    if (method == Method::POST && path == "/v1/send") || compat::is_send(method, path) {
         LimitedOperation::Send
     } else {
         LimitedOperation::Other

@@ -215,14 +215,20 @@ const ITEMS_MAX: usize = 10_000;
 /// Characters of an unknown name that an error message repeats.
 const NAME_CHARS_MAX: usize = 100;
 
-fn shortened(name: &str) -> String {
+/// A name as an error message repeats it.
+pub(crate) fn shortened(name: &str) -> String {
     match name.char_indices().nth(NAME_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),
     }
 }
 
-fn unknown<'a>(problem: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+/// That a name is unknown, and which known one was probably meant.
+pub(crate) fn unknown<'a>(
+    problem: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> String {
     match nearest(name, known) {
         Some(near) => format!("{problem}; did you mean `{near}`?"),
         None => problem.to_owned(),

@@ -5,6 +5,7 @@
 mod api_keys;
 mod doctor;
 mod healthcheck;
+mod import;
 mod jobs;
 mod organizations;
 mod output;
@@ -112,6 +113,12 @@ enum Command {
         #[arg(long)]
         without_second_factor: bool,
     },
+    /// Take suppressions, templates, domains and webhooks over from SendGrid, Postmark, Mailgun,
+    /// Amazon SES or Resend. Nothing changes there. It can be repeated.
+    ///
+    /// Without --account, standard input has the key: the `credentials` of `POST /v1/providers`
+    /// as JSON, or the API key alone (SendGrid, Resend) or the server token alone (Postmark).
+    Import(import::ImportArguments),
     /// List, retry, drop or hold dead jobs, which no worker takes any more.
     Jobs {
         #[command(subcommand)]
@@ -185,6 +192,8 @@ async fn run_command(command: Command, format: OutputFormat) -> Result<(), Comma
             email,
             without_second_factor,
         } => users::reset_password(&email, without_second_factor, format).await,
+        // Boxed: it is large.
+        Command::Import(arguments) => Box::pin(import::run(arguments, format)).await,
         Command::Jobs { command } => jobs::run(command, format).await,
         Command::Workers => jobs::print_workers(format).await,
         Command::Tasks => tasks::show(format).await,

@@ -26,7 +26,8 @@ pub(super) fn print_first_steps() {
          \x20 waypost-api doctor     check the settings, the servers and the keys\n\
          \x20 waypost-api serve      serve the API\n\
          \x20 waypost-worker         send mail and call webhooks\n\
-         \x20 waypost-scheduler      run the timed tasks\n\n\
+         \x20 waypost-scheduler      run the timed tasks\n\
+         \x20 waypost-smtp           take mail over SMTP, if you want that\n\n\
          Each of them reads its settings from environment variables.",
     );
     let issues = ExaminedSettings::from_env().issues;

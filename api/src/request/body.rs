@@ -75,17 +75,12 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MA
         request: &Request,
         body: &mut RequestBody,
     ) -> Result<(Value, LargeTexts), Failure> {
-        let is_encoded = request
-            .header("content-encoding")
-            .is_some_and(|coding| !coding.trim().eq_ignore_ascii_case("identity"));
-        // Compressed bodies are not supported: their size is unknown before they are
-        // unpacked.
         let content_type = request.header("content-type");
         let may_be_missing = IS_OPTIONAL && content_type.is_none();
-        if is_encoded || !(may_be_missing || content_type.is_some_and(is_json)) {
+        if is_encoded(request) || !(may_be_missing || content_type.is_some_and(is_json)) {
             return Err(Failure::NotJson);
         }
-        let mut bytes = read_bytes(request, body, MAX).await?;
+        let bytes = read_bytes(request, body, MAX).await?;
         if IS_OPTIONAL && bytes.trim_ascii().is_empty() {
             return Ok((Value::Object(Map::new()), LargeTexts::default()));
         }
@@ -96,22 +91,7 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MA
             BATCH_BYTES_MAX => BATCH_VALUES_MAX,
             _ => VALUES_MAX,
         };
-        if count_values(&bytes) > values_max {
-            return Err(whole(format!(
-                "body must not hold more than {values_max} values"
-            )));
-        }
-        if bytes.len() > SMALL_BYTES_MAX {
-            large_text::unescape(&mut bytes);
-        }
-        let parsed = large_text::parse(&Bytes::from(bytes));
-        let (value, texts) = parsed.map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            whole(format!(
-                "body is not valid JSON: {} (line {line}, column {column})",
-                reason(&error)
-            ))
-        })?;
+        let (value, texts) = parse(bytes, values_max)?;
         if IS_OPTIONAL && value.is_null() {
             return Ok((Value::Object(Map::new()), texts));
         }
@@ -120,6 +100,72 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MA
         }
         Ok((value, texts))
     }
+}
+
+/// The limits of a JSON body.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JsonLimits {
+    bytes_max: usize,
+    values_max: usize,
+}
+
+impl JsonLimits {
+    /// Those of one message.
+    pub(crate) const SEND: Self = Self {
+        bytes_max: SEND_BYTES_MAX,
+        values_max: VALUES_MAX,
+    };
+    /// Those of several messages.
+    pub(crate) const BATCH: Self = Self {
+        bytes_max: BATCH_BYTES_MAX,
+        values_max: BATCH_VALUES_MAX,
+    };
+    /// Those of any other body.
+    pub(crate) const OTHER: Self = Self {
+        bytes_max: OTHER_BYTES_MAX,
+        values_max: VALUES_MAX,
+    };
+}
+
+/// Reads a body that may be any JSON.
+///
+/// # Errors
+/// It cannot be read, is above a limit, or is not JSON.
+pub(crate) async fn read_json(
+    request: &Request,
+    body: &mut RequestBody,
+    limits: JsonLimits,
+) -> Result<(Value, LargeTexts), Failure> {
+    if is_encoded(request) || !request.header("content-type").is_some_and(is_json) {
+        return Err(Failure::NotJson);
+    }
+    let bytes = read_bytes(request, body, limits.bytes_max).await?;
+    parse(bytes, limits.values_max)
+}
+
+/// Compressed bodies are not supported: their size is unknown before they are unpacked.
+fn is_encoded(request: &Request) -> bool {
+    let coding = request.header("content-encoding");
+    coding.is_some_and(|coding| !coding.trim().eq_ignore_ascii_case("identity"))
+}
+
+fn parse(mut bytes: Vec<u8>, values_max: usize) -> Result<(Value, LargeTexts), Failure> {
+    if count_values(&bytes) > values_max {
+        return Err(whole(format!(
+            "body must not hold more than {values_max} values"
+        )));
+    }
+    if bytes.len() > SMALL_BYTES_MAX {
+        large_text::unescape(&mut bytes);
+    }
+    let parsed = large_text::parse(&Bytes::from(bytes));
+    parsed.map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        whole(format!(
+            "body is not valid JSON: {} (line {line}, column {column})",
+            reason(&error)
+        ))
+    })
 }
 
 /// Reads a whole body. A body whose `Content-Length` is above `max` is rejected unread, and so
@@ -166,7 +212,7 @@ fn reserve(request: &Request, bytes: usize) -> Result<(), Failure> {
     let memory = request.data::<RequestMemory>();
     let context = request.data::<Arc<Context>>();
     match memory.zip(context) {
-        Some((memory, context)) => memory.reserve(&context.budget, bytes),
+        Some((memory, context)) => memory.reserve(&context.accept.budget, bytes),
         None => Ok(()),
     }
 }

@@ -37,6 +37,14 @@ pub(crate) struct KeyHeader {
 }
 
 impl KeyHeader {
+    /// That of a request.
+    pub(crate) fn of(request: &Request) -> Self {
+        Self {
+            path: request.original_uri().path().to_owned(),
+            key: read(request),
+        }
+    }
+
     /// The claim of the request, or `Some(None)` if it has no key. Mistakes in the header
     /// go to `issues`, and the result is `None`. A body that could not be read makes no
     /// claim, since the request is rejected.
@@ -126,10 +134,7 @@ impl<'a> ApiExtractor<'a> for KeyHeader {
         _body: &mut RequestBody,
         _options: ExtractParamOptions<()>,
     ) -> poem::Result<Self> {
-        Ok(Self {
-            path: request.original_uri().path().to_owned(),
-            key: read(request),
-        })
+        Ok(Self::of(request))
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn take(value: Value) -> Result<Bytes, Vec<Issue>> {
 ///
 /// # Errors
 /// It is not JSON, or an object has a member twice.
-pub(super) fn parse(json: &Bytes) -> serde_json::Result<(Value, LargeTexts)> {
+pub(crate) fn parse(json: &Bytes) -> serde_json::Result<(Value, LargeTexts)> {
     let texts = RefCell::new(HashMap::new());
     let mut reader = serde_json::Deserializer::from_slice(json);
     let whole = JsonNode {
@@ -111,7 +111,7 @@ fn plain(high: u8, low: u8) -> Option<u8> {
     is_plain.then_some(byte)
 }
 
-/// Where a value is in a request.
+/// Where a value is in a request: in one of Waypost's, or in a vendor's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextPlace {
     /// The whole body, or a message of a batch.
@@ -130,18 +130,19 @@ enum TextPlace {
 impl TextPlace {
     fn of_member(self, name: &str) -> Self {
         match (self, name) {
-            (Self::Body, "messages") => Self::Messages,
-            (Self::Body, "attachments") => Self::Attachments,
-            (Self::Attachment, "content") => Self::Content,
+            (Self::Body, "messages" | "Messages") => Self::Messages,
+            (Self::Body, "attachments" | "Attachments") => Self::Attachments,
+            (Self::Attachment, "content" | "Content") => Self::Content,
             _ => Self::Elsewhere,
         }
     }
 
     fn of_item(self) -> Self {
         match self {
-            Self::Messages => Self::Body,
+            // A body that is an array is a vendor's batch.
+            Self::Messages | Self::Body => Self::Body,
             Self::Attachments => Self::Attachment,
-            Self::Body | Self::Attachment | Self::Content | Self::Elsewhere => Self::Elsewhere,
+            Self::Attachment | Self::Content | Self::Elsewhere => Self::Elsewhere,
         }
     }
 }
@@ -307,6 +308,26 @@ mod tests {
         // However it is escaped, and in whatever request: for idempotency keys.
         assert_eq!(texts[0].0, texts[0].1);
         assert_eq!(texts[0], texts[1]);
+    }
+
+    #[test]
+    fn a_large_content_stays_in_the_bodies_of_vendors_too() {
+        let large = "QUJD".repeat(20 << 10);
+        for (json, pointer) in [
+            (
+                format!(r#"[{{"attachments":[{{"content":"{large}"}}]}}]"#),
+                "/0/attachments/0/content",
+            ),
+            (
+                format!(r#"{{"Messages":[{{"Attachments":[{{"Content":"{large}"}}]}}]}}"#),
+                "/Messages/0/Attachments/0/Content",
+            ),
+        ] {
+            let (value, texts) = read(&json).unwrap();
+            let place = value.pointer(pointer).unwrap().clone();
+            assert!(place.as_str().unwrap().len() < 100);
+            assert_eq!(texts.scope(|| take(place)).unwrap(), large.as_bytes());
+        }
     }
 
     #[test]

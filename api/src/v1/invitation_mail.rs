@@ -22,7 +22,7 @@ pub(crate) async fn send(context: &Context, view: &OpenInvitation, url: &str) ->
         return false;
     };
     let organization_id = view.invitation.organization_id;
-    match context.acceptor.accept(organization_id, draft).await {
+    match context.accept.acceptor.accept(organization_id, draft).await {
         Ok(answered) => matches!(answered.acceptance, Acceptance::Queued(_)),
         Err(refusal) => {
             let failure = Failure::from(refusal);

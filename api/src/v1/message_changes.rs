@@ -95,7 +95,7 @@ impl MessageChangesApi {
 ///
 /// # Errors
 /// That, or that the message does not exist.
-pub(super) async fn require_may_send(
+pub(crate) async fn require_may_send(
     context: &Context,
     caller: &Caller,
     id: MessageId,

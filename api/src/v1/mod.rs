@@ -21,7 +21,7 @@ pub(crate) mod provider_suppressions;
 pub(crate) mod providers;
 pub(crate) mod routing_rules;
 pub(crate) mod send;
-mod send_request;
+pub(crate) mod send_request;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod suppression_export;

@@ -275,6 +275,7 @@ impl SendApi {
         draft.claim = claim.flatten();
         let answered = self
             .context
+            .accept
             .acceptor
             .accept(caller.organization_id(), draft)
             .await?;
@@ -387,6 +388,7 @@ impl SendApi {
         }
         let mut accepted = self
             .context
+            .accept
             .acceptor
             .accept_all(caller.organization_id(), drafts)
             .await?;
@@ -419,7 +421,7 @@ impl SendApi {
         });
         let (refused, results): (Vec<_>, Vec<_>) = refused.unzip();
         if !refused.is_empty() {
-            let acceptor = &self.context.acceptor;
+            let acceptor = &self.context.accept.acceptor;
             acceptor.keep_refusals(refused, results).await?;
         }
         Ok(())

@@ -162,7 +162,7 @@ impl TemplateTestsApi {
         draft.claim = claim.flatten();
         // What a test key sends goes to no provider.
         draft.test_outcome = caller.is_test().then(SimulatedOutcome::default);
-        let accepting = self.context.acceptor.accept(organization_id, draft);
+        let accepting = self.context.accept.acceptor.accept(organization_id, draft);
         let answered = accepting.await.map_err(of_template)?;
         if let (Acceptance::Queued(receipt), false) = (&answered.acceptance, answered.is_repeat) {
             let templates = &self.context.templates;
@@ -188,6 +188,7 @@ fn of_template(refusal: AcceptRefusal) -> Failure {
         | AcceptRefusal::Invalid(_)
         | AcceptRefusal::NotFetched(_)
         | AcceptRefusal::UnknownGroup
+        | AcceptRefusal::Suppressed
         | AcceptRefusal::CannotCarry { .. }
         | AcceptRefusal::Before(_)
         | AcceptRefusal::Key(_)

@@ -19,6 +19,7 @@ mod insert_batcher;
 mod own_content;
 mod recipient_check;
 mod render_draft;
+mod repeats;
 mod result;
 pub mod retry;
 mod writer;
@@ -41,8 +42,9 @@ use crate::db::liveness::Liveness;
 use crate::db::{self, PgPool};
 use crate::delivery::dispatch::Dispatcher;
 use crate::fault::Fault;
-use crate::idempotency::{KeyClaim, KeyConflict, WAIT_MAX};
+use crate::idempotency::{KeyClaim, KeyConflict};
 use crate::ids::{Ids, MessageId, OrganizationId, UnsubscribeGroupId};
+use crate::issue::Issue;
 use crate::message::RecipientKind;
 use crate::routing::snapshot_cache::SnapshotCache;
 use crate::routing::{self, Route, RoutingRequest, RoutingSnapshot, pinned};
@@ -58,6 +60,7 @@ use insert::{NewMessage, NewRecipient};
 use insert_batcher::InsertBatcher;
 use recipient_check::RecipientCheck;
 use render_draft::{PickedVersion, RenderedDraft, pick_senders, render_draft};
+use repeats::{PendingEntry, apply_entry};
 pub use result::{AcceptRefusal, Acceptance, Answered, Receipt};
 use writer::{InsertWriter, LOCK_WAIT};
 
@@ -195,7 +198,33 @@ impl Acceptor {
     pub async fn accept_all(
         &self,
         organization_id: OrganizationId,
+        drafts: Vec<Draft>,
+    ) -> Result<Vec<Result<Answered, AcceptRefusal>>, Fault> {
+        let alone = Refusing::One;
+        self.accept_drafts(organization_id, drafts, alone).await
+    }
+
+    /// Accepts messages of one request: if one of them is refused, none is accepted now, and
+    /// only the refusals among the results count. A fault may come after some were accepted.
+    /// `suppressed` is what becomes of a message whose recipients are all suppressed.
+    ///
+    /// # Errors
+    /// A fault that concerns them all.
+    pub async fn accept_together(
+        &self,
+        organization_id: OrganizationId,
+        drafts: Vec<Draft>,
+        suppressed: IfSuppressed,
+    ) -> Result<Vec<Result<Answered, AcceptRefusal>>, Fault> {
+        let together = Refusing::All(suppressed);
+        self.accept_drafts(organization_id, drafts, together).await
+    }
+
+    async fn accept_drafts(
+        &self,
+        organization_id: OrganizationId,
         mut drafts: Vec<Draft>,
+        refusing: Refusing,
     ) -> Result<Vec<Result<Answered, AcceptRefusal>>, Fault> {
         let began = Instant::now();
         let claims: Vec<Option<KeyClaim>> = drafts.iter().map(|draft| draft.claim).collect();
@@ -205,8 +234,10 @@ impl Acceptor {
         let refused_files = self.store_attachments(organization_id, &mut drafts).await;
         let picked = pick_senders(&self.templates, organization_id, &mut drafts).await;
         let (snapshot, is_routed) = self.snapshot_for(organization_id, &drafts).await?;
+        // The INSERT itself would find suppressed recipients when it is too late to refuse.
+        let may_be_left = is_routed && refusing != Refusing::All(IfSuppressed::Refuse);
         let checks = self
-            .check_recipients(organization_id, &drafts, is_routed)
+            .check_recipients(organization_id, &drafts, may_be_left)
             .await?;
         let context = RequestContext {
             organization_id,
@@ -214,16 +245,17 @@ impl Acceptor {
             unknown_groups,
             refused_files,
             claims,
+            refusing,
         };
         let drafts = drafts.into_iter().zip(picked).collect();
         let (mut results, pending) = self.render_and_insert(&context, drafts, checks).await;
         self.await_pending(pending, &mut results).await;
         self.answer_refused_repeats(&context.claims, &mut results)
             .await;
+        let is_refused = refusing.is_of_all() && results.iter().any(Result::is_err);
         let accepted = results.iter().flatten();
-        let accepted = accepted
-            .filter(|answered| answered.is_new_message())
-            .count();
+        let accepted = accepted.filter(|answered| !is_refused && answered.is_new_message());
+        let accepted = accepted.count();
         instruments::accepted(accepted, began.elapsed());
         Ok(results)
     }
@@ -256,6 +288,11 @@ impl Acceptor {
                 entries.extend((!entry.is_empty()).then_some((index, entry)));
                 answered
             }));
+            if bytes > RENDERED_BYTES_MAX && context.refusing.is_of_all() {
+                results[index] = Err(too_large_together());
+                entries.clear();
+                bytes = 0;
+            }
             if bytes > RENDERED_BYTES_MAX {
                 // Rare, and boxed: every request would carry it.
                 let entries = mem::take(&mut entries);
@@ -265,6 +302,13 @@ impl Acceptor {
             }
             // Sealing a thousand addresses takes a millisecond: other tasks may run.
             tokio::task::yield_now().await;
+        }
+        if context.refusing.is_of_all() {
+            self.answer_refused_repeats(&context.claims, &mut results)
+                .await;
+            if results.iter().any(Result::is_err) {
+                entries.clear();
+            }
         }
         pending.extend(self.insert(context, entries, &mut results).await);
         (results, pending)
@@ -301,6 +345,9 @@ impl Acceptor {
         // Before routing: no account has to send it. A mail needs a recipient in To.
         let mut recipients = rendered.draft.to.iter().zip(checks);
         if !recipients.any(|(to, check)| to.kind == RecipientKind::To && !check.is_suppressed) {
+            if context.refusing == Refusing::All(IfSuppressed::Refuse) {
+                return Err(AcceptRefusal::Suppressed);
+            }
             return Ok(Box::new(InsertEntry {
                 message: None,
                 claim,
@@ -414,99 +461,6 @@ impl Acceptor {
         pending
     }
 
-    /// Waits, outside of the batcher, for the requests that hold the keys of these entries.
-    /// Their answers hold for the entries too; if they failed, the entries are inserted
-    /// after all.
-    async fn await_pending(
-        &self,
-        pending: Vec<PendingEntry>,
-        results: &mut [Result<Answered, AcceptRefusal>],
-    ) {
-        if pending.is_empty() {
-            return;
-        }
-        let claims: Vec<KeyClaim> = pending.iter().map(|pending| pending.claim).collect();
-        let earlier = match tokio::time::timeout(WAIT_MAX, self.key_waits.acquire()).await {
-            Ok(Ok(_permit)) => {
-                let finding = idempotency::find_earlier(&self.reader, &claims);
-                db::bounded("wait for keys", finding).await
-            }
-            Ok(Err(_)) | Err(_) => {
-                let running = InsertOutcome::Conflict(KeyConflict::StillRunning);
-                Ok(vec![Some(running); claims.len()])
-            }
-        };
-        let mut free = Vec::new();
-        match earlier {
-            Ok(earlier) => {
-                for (pending, outcome) in pending.into_iter().zip(earlier) {
-                    match outcome {
-                        Some(outcome) => apply(&mut results[pending.index], outcome),
-                        None => free.push((pending.index, pending.entry)),
-                    }
-                }
-            }
-            Err(fault) => {
-                for pending in pending {
-                    results[pending.index] = Err(AcceptRefusal::Fault(fault.clone()));
-                }
-            }
-        }
-        for (index, result) in self.batcher.insert_all(free).await {
-            apply_entry(&mut results[index], result);
-        }
-    }
-
-    /// Stores the error texts with which parts of a batch are refused, so that no other run
-    /// of the batch accepts them; `results` become what holds for them.
-    pub async fn keep_refusals(
-        &self,
-        parts: Vec<(KeyClaim, String)>,
-        results: Vec<&mut Result<Answered, AcceptRefusal>>,
-    ) -> Result<(), Fault> {
-        let outcomes = idempotency::refuse(&self.reader, parts).await?;
-        for (result, outcome) in results.into_iter().zip(outcomes) {
-            apply(result, outcome);
-        }
-        Ok(())
-    }
-
-    /// A request that is refused now may have been accepted before, with the same key: then
-    /// that is its answer.
-    async fn answer_refused_repeats(
-        &self,
-        claims: &[Option<KeyClaim>],
-        results: &mut [Result<Answered, AcceptRefusal>],
-    ) {
-        let refused = claims.iter().zip(&*results).enumerate();
-        let refused = refused.filter_map(|(index, (claim, result))| {
-            let refusal = result.as_ref().err()?;
-            let claim = claim.filter(|_| refusal.is_of_request())?;
-            Some((index, claim))
-        });
-        let (indexes, claims): (Vec<usize>, Vec<KeyClaim>) = refused.unzip();
-        if claims.is_empty() {
-            return;
-        }
-        let finding = idempotency::find_earlier(&self.reader, &claims);
-        match db::bounded("look for keys", finding).await {
-            Ok(earlier) => {
-                for (index, outcome) in indexes.into_iter().zip(earlier) {
-                    apply(
-                        &mut results[index],
-                        outcome.unwrap_or(InsertOutcome::Inserted),
-                    );
-                }
-            }
-            // Nobody knows whether it was accepted before, so it is not refused.
-            Err(fault) => {
-                for index in indexes {
-                    results[index] = Err(AcceptRefusal::Fault(fault.clone()));
-                }
-            }
-        }
-    }
-
     /// The routing snapshot, and whether it has an account for each of the drafts. If it
     /// has none, it is read again, once: another process may have connected one a moment
     /// ago.
@@ -538,39 +492,40 @@ struct RequestContext {
     refused_files: HashMap<usize, AcceptRefusal>,
     /// By the index of the draft.
     claims: Vec<Option<KeyClaim>>,
+    refusing: Refusing,
 }
 
-/// An entry whose key another request holds.
-struct PendingEntry {
-    index: usize,
-    entry: Box<InsertEntry>,
-    claim: KeyClaim,
+/// What a refusal of one draft of a request refuses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refusing {
+    /// This draft.
+    One,
+    /// All drafts of the request.
+    All(IfSuppressed),
 }
 
-/// The result of the INSERT replaces what the draft came to before it.
-fn apply_entry(answer: &mut Result<Answered, AcceptRefusal>, result: insert_batcher::EntryResult) {
-    match result {
-        Ok((entry, outcome)) => {
-            *answer = Ok(Answered::now(entry.acceptance));
-            apply(answer, outcome);
+impl Refusing {
+    fn is_of_all(self) -> bool {
+        match self {
+            Self::One => false,
+            Self::All(_) => true,
         }
-        Err(fault) => *answer = Err(AcceptRefusal::Fault(fault)),
     }
 }
 
-/// What Postgres has of the key replaces what the request came to.
-fn apply(answer: &mut Result<Answered, AcceptRefusal>, outcome: InsertOutcome) {
-    match outcome {
-        InsertOutcome::Inserted => {}
-        InsertOutcome::Duplicate(result) => {
-            let repeat = |acceptance| Answered {
-                acceptance,
-                is_repeat: true,
-            };
-            *answer = result.map(repeat).map_err(AcceptRefusal::Before);
-        }
-        InsertOutcome::Conflict(conflict) => *answer = Err(AcceptRefusal::Key(conflict)),
-    }
+/// What becomes of a message whose recipients are all suppressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfSuppressed {
+    /// Nothing is stored or sent, and its result says so.
+    Drop,
+    /// It is refused, because its sender expects an id.
+    Refuse,
+}
+
+fn too_large_together() -> AcceptRefusal {
+    let max = RENDERED_BYTES_MAX;
+    let rule = format!("must not be larger than {max} bytes, with the messages before it");
+    AcceptRefusal::Invalid(vec![Issue::new("", rule)])
 }
 
 /// Mailboxes as a header has them; `None` for none.

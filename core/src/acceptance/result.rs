@@ -63,6 +63,8 @@ pub enum AcceptRefusal {
     Template(TemplateRefusal),
     /// The organization has no such unsubscribe group.
     UnknownGroup,
+    /// All recipients are suppressed, and the sender asked to be told so by a refusal.
+    Suppressed,
     /// The selected account cannot carry a part of the message.
     CannotCarry {
         provider_type: ProviderType,
@@ -128,7 +130,8 @@ impl AcceptRefusal {
             | Self::Invalid(_)
             | Self::NotFetched(_)
             | Self::Template(_)
-            | Self::UnknownGroup => true,
+            | Self::UnknownGroup
+            | Self::Suppressed => true,
             Self::Before(_) | Self::Key(_) | Self::Fault(_) => false,
         }
     }

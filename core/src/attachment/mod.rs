@@ -20,6 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Url;
@@ -84,6 +85,8 @@ pub struct AttachmentSource {
 pub enum AttachmentContent {
     /// Text in base64, not checked yet. A slice of the request's body, as a rule.
     Base64(Bytes),
+    /// The content itself.
+    Decoded(Bytes),
     /// A URL of any scheme, not checked yet.
     Url(Url),
 }
@@ -117,6 +120,7 @@ struct File {
 enum FileData {
     /// Text that was decoded once already.
     Base64(Bytes),
+    Decoded(Bytes),
     Fetched(fetch::FetchedFile),
 }
 
@@ -144,6 +148,7 @@ impl File {
             FileData::Base64(text) => {
                 Box::new(Pieces::of(text).map_while(Result::ok).map(Cow::Owned))
             }
+            FileData::Decoded(content) => Box::new(content.chunks(PIECE_BYTES).map(Cow::from)),
             FileData::Fetched(fetched) => {
                 Box::new(fetched.pieces.iter().map(|piece| Cow::from(&piece[..])))
             }
@@ -252,6 +257,9 @@ impl Attachments {
                 AttachmentContent::Base64(text) => {
                     ("content", base64_text::digest(text).await.map(Some))
                 }
+                AttachmentContent::Decoded(content) => {
+                    ("content", Ok(Some(digest_of(content).await)))
+                }
                 AttachmentContent::Url(url) => ("url", self.fetcher.check(url).map(|()| None)),
             };
             match digest {
@@ -285,6 +293,10 @@ impl Attachments {
                         let text = text.clone();
                         Ok(File::new(source, digest, FileData::Base64(text)))
                     }
+                    (AttachmentContent::Decoded(content), Some(digest)) => {
+                        let content = content.clone();
+                        Ok(File::new(source, digest, FileData::Decoded(content)))
+                    }
                     (AttachmentContent::Url(url), _) => {
                         let fetching = self.fetcher.fetch(url.clone(), allowance, &self.budget);
                         let fetched = fetching.await?;
@@ -294,7 +306,7 @@ impl Attachments {
                             FileData::Fetched(fetched),
                         ))
                     }
-                    (AttachmentContent::Base64(_), None) => {
+                    (AttachmentContent::Base64(_) | AttachmentContent::Decoded(_), None) => {
                         Err(FetchError::NoFile("is not measured".into()))
                     }
                 }
@@ -325,7 +337,21 @@ impl Attachments {
 fn size_of(source: &AttachmentSource) -> u64 {
     match &source.content {
         AttachmentContent::Base64(text) => base64_text::size_of(text),
+        AttachmentContent::Decoded(content) => content.len() as u64,
         AttachmentContent::Url(_) => 0,
+    }
+}
+
+/// Size and hash of a content. Lets other tasks run between its pieces.
+async fn digest_of(content: &[u8]) -> Digest {
+    let mut hasher = Sha256::new();
+    for piece in content.chunks(PIECE_BYTES) {
+        hasher.update(piece);
+        tokio::task::yield_now().await;
+    }
+    Digest {
+        size: content.len() as u64,
+        sha256: hasher.finalize().into(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! descriptions in this module.
 
 mod attachments;
+mod base_urls;
 mod examined;
 mod links;
 mod monitoring;
@@ -10,6 +11,7 @@ mod people;
 mod reader;
 mod retention;
 mod smtp;
+mod submission;
 mod webhooks;
 
 use std::collections::HashMap;
@@ -32,6 +34,7 @@ use crate::telemetry::{self, LogFormat};
 
 pub use crate::provider::smtp::settings::SmtpSettings;
 pub use attachments::AttachmentSettings;
+use base_urls::BaseUrls;
 pub use examined::ExaminedSettings;
 pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
 pub use monitoring::MonitoringSettings;
@@ -39,6 +42,7 @@ pub use people::{OidcSettings, PeopleSettings};
 use reader::Reader;
 pub use reader::SettingDoc;
 pub use retention::{RETENTION_DAYS_MAX, RetentionSettings};
+pub use submission::{CertificateFiles, SubmissionSettings};
 pub use webhooks::WebhookSettings;
 
 /// How much longer than the provider time-out a worker lease must remain valid at any
@@ -67,10 +71,13 @@ pub struct Settings {
     pub sending: SendingSettings,
     pub webhooks: WebhookSettings,
     pub smtp: SmtpSettings,
+    pub submission: SubmissionSettings,
     pub people: PeopleSettings,
     pub retention: RetentionSettings,
     /// Base URLs that replace the providers' own.
     pub provider_base_urls: HashMap<ProviderType, Url>,
+    /// Base URL that replaces Resend's own, which imports read.
+    pub resend_base_url: Option<Url>,
     /// Variables that begin with `WAYPOST_` but are not settings, probably misspelt.
     pub unknown: Vec<String>,
 }
@@ -229,9 +236,10 @@ impl Settings {
         let sending = read_sending(reader);
         let webhooks = webhooks::read(reader, environment);
         let smtp = smtp::read(reader, environment, links.as_ref());
+        let submission = submission::read(reader, environment, links.as_ref());
         let people = people::read(reader, environment);
         let retention = retention::read(reader);
-        let provider_base_urls = read_base_urls(reader);
+        let base_urls = BaseUrls::read(reader);
         Some(Self {
             environment: environment?,
             database_url: database_url?,
@@ -248,9 +256,11 @@ impl Settings {
             sending: sending?,
             webhooks: webhooks?,
             smtp,
+            submission: submission?,
             people,
             retention,
-            provider_base_urls,
+            provider_base_urls: base_urls.providers,
+            resend_base_url: base_urls.resend,
             unknown: reader.unknown(),
         })
     }
@@ -462,48 +472,6 @@ fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
         );
     }
     Some(settings)
-}
-
-fn read_base_urls(reader: &mut Reader<'_>) -> HashMap<ProviderType, Url> {
-    let parse = |text: &str| {
-        Url::parse(text)
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-    };
-    let all = reader.optional(
-        "WAYPOST_PROVIDER_BASE_URL",
-        "Base URL that replaces the API base URL of every provider. For development with the simulator.",
-        parse,
-    );
-    let mut urls = HashMap::new();
-    for (kind, name, meaning) in [
-        (
-            ProviderType::Sendgrid,
-            "WAYPOST_SENDGRID_BASE_URL",
-            "The same for SendGrid only.",
-        ),
-        (
-            ProviderType::Postmark,
-            "WAYPOST_POSTMARK_BASE_URL",
-            "The same for Postmark only.",
-        ),
-        (
-            ProviderType::Mailgun,
-            "WAYPOST_MAILGUN_BASE_URL",
-            "The same for Mailgun only.",
-        ),
-        (
-            ProviderType::Ses,
-            "WAYPOST_SES_BASE_URL",
-            "The same for Amazon SES only.",
-        ),
-    ] {
-        let own = reader.optional(name, meaning, parse);
-        if let Some(url) = own.or_else(|| all.clone()) {
-            urls.insert(kind, url);
-        }
-    }
-    urls
 }
 
 #[cfg(test)]

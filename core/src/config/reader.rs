@@ -15,7 +15,7 @@ const PREFIX: &str = "WAYPOST_";
 /// Prefix of the variables of the tests.
 const TEST_PREFIX: &str = "WAYPOST_TEST_";
 /// Variables of `docker-compose.yml` and `.dev/env` that are not settings.
-const OTHER_VARIABLES: [&str; 9] = [
+const OTHER_VARIABLES: [&str; 12] = [
     "WAYPOST_API_KEY",
     "WAYPOST_EMAIL",
     "WAYPOST_PASSWORD",
@@ -24,6 +24,9 @@ const OTHER_VARIABLES: [&str; 9] = [
     "WAYPOST_PORT",
     "WAYPOST_SIMULATOR_IMAGE",
     "WAYPOST_SIMULATOR_PORT",
+    "WAYPOST_SMTP_CERTIFICATES",
+    "WAYPOST_SMTP_PORT",
+    "WAYPOST_SMTP_URL",
     "WAYPOST_URL",
 ];
 

@@ -47,7 +47,7 @@ pub(super) fn read(
 }
 
 /// The host of the public URL, in the notation of RFC 5321, 4.1.3.
-fn hello(links: &LinkSettings) -> String {
+pub(super) fn hello(links: &LinkSettings) -> String {
     let url = Url::parse(&links.public_url).ok();
     match url.as_ref().and_then(Url::host) {
         Some(Host::Domain(name)) => name.to_owned(),

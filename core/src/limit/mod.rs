@@ -68,7 +68,7 @@ impl LimitBucket {
 
 /// The network by which a client is counted: an IPv4 address or an IPv6 network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum ClientNetwork {
+pub enum ClientNetwork {
     V4(Ipv4Addr),
     V6(Ipv6Addr),
 }

@@ -7,6 +7,7 @@
 
 pub mod compose;
 pub mod content;
+pub mod envelope;
 pub mod list;
 pub mod own_content;
 pub mod simulated_outcome;

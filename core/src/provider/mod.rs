@@ -27,7 +27,8 @@
 //! 7. If its API manages domains or webhooks, implement those conversations
 //!    ([`Adapter::add_domain`] and the methods after it). If it has a search that shows our
 //!    ids, implement [`Adapter::look_up`] for mails whose reply was lost. If it keeps
-//!    suppression lists, implement [`Adapter::suppressions`].
+//!    suppression lists, implement [`Adapter::suppressions`]; if it stores templates or
+//!    webhooks, [`Adapter::templates`] and the methods after it.
 //! 8. If one call can send several mails, implement [`batch::Batching`].
 //! 9. Add its rows to `tests/it/adapters.rs`, and its API to the simulator.
 
@@ -40,6 +41,7 @@ pub mod event_secrets;
 mod files;
 mod identities;
 pub mod inbound;
+pub mod inventory;
 pub mod kind;
 pub mod limits;
 pub mod lookup;
@@ -49,6 +51,7 @@ pub mod management;
 pub mod outcome;
 mod postmark;
 pub mod reach;
+pub mod resend;
 mod retry_after;
 mod sendgrid;
 pub mod ses;
@@ -66,6 +69,7 @@ use batch::Batching;
 use call::{CallStep, ProviderCall, ProviderReply};
 use credentials::Credentials;
 use domain::DomainList;
+use inventory::{Inventory, InventoryPage, ListedTemplate, StoredTemplate, StoredWebhook};
 use kind::ProviderType;
 use limits::{MailLimits, MailShape};
 use lookup::{LookupResult, MessageQuery};
@@ -180,7 +184,37 @@ pub trait Adapter: Send + Sync {
     ) -> CallStep<ListResult> {
         CallStep::Done(ListResult::NotOffered)
     }
+
+    /// Reads a page of the templates that are stored at the provider, in one call. By default
+    /// the provider has none.
+    fn templates(
+        &self,
+        _access: &AccountAccess<'_>,
+        _page: Option<&str>,
+    ) -> CallStep<Inventory<InventoryPage<ListedTemplate>>> {
+        CallStep::Done(Inventory::NotOffered(NOTHING_STORED))
+    }
+
+    /// Reads the active version of a template of that list.
+    fn template(
+        &self,
+        _access: &AccountAccess<'_>,
+        _id: &str,
+    ) -> CallStep<Inventory<StoredTemplate>> {
+        CallStep::Done(Inventory::NotOffered(NOTHING_STORED))
+    }
+
+    /// Reads the webhooks that the customer registered at the provider.
+    fn webhooks(
+        &self,
+        _access: &AccountAccess<'_>,
+    ) -> CallStep<Inventory<InventoryPage<StoredWebhook>>> {
+        CallStep::Done(Inventory::NotOffered(NOTHING_STORED))
+    }
 }
+
+/// Why a mail server has no templates and webhooks.
+const NOTHING_STORED: &str = "A mail server stores nothing of the kind.";
 
 /// The adapter of a provider type.
 #[must_use]

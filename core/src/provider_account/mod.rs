@@ -536,7 +536,7 @@ impl Accounts {
         )
     }
 
-    pub(super) fn access<'a>(&'a self, credentials: &'a Credentials) -> AccountAccess<'a> {
+    pub(crate) fn access<'a>(&'a self, credentials: &'a Credentials) -> AccountAccess<'a> {
         AccountAccess {
             credentials,
             endpoints: &self.endpoints,

@@ -390,6 +390,26 @@ pub async fn delete_of_group(
     Ok(done.rows_affected())
 }
 
+/// Those of the addresses that are suppressed for all mail of an organization.
+pub async fn find_all(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    hashes: &[AddressHash],
+) -> Result<Vec<AddressHash>, Fault> {
+    let hashes: Vec<&[u8]> = hashes.iter().map(|hash| hash.0.as_slice()).collect();
+    query_scalar!(
+        r#"SELECT email_hash AS "hash: AddressHash"
+           FROM suppressions
+           WHERE organization_id = $1 AND unsubscribe_group_id IS NULL
+             AND email_hash = ANY($2::bytea[])"#,
+        organization_id.0,
+        &hashes as &[&[u8]],
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("look for suppressions")
+}
+
 /// The state of an organization's filter.
 pub async fn find_state(
     connection: &mut PgConnection,

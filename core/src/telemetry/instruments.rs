@@ -77,6 +77,14 @@ instruments! {
         "Requests to the API, by the operation's id in the OpenAPI document and the HTTP status. `other` is any other path.";
     HTTP_DURATION = Histogram "waypost_http_request_duration_seconds" ["operation"]
         "How long the API took to answer.";
+    SUBMISSIONS = Counter "waypost_submissions_total" ["reply"]
+        "Mails over SMTP, by the code of the reply: 250 is accepted, 4xx is to be repeated, 5xx is refused.";
+    SUBMISSION_DURATION = Histogram "waypost_submission_duration_seconds" []
+        "How long SMTP submission took to answer a mail, from its end to the reply.";
+    SUBMISSION_REFUSALS = Counter "waypost_submission_refusals_total" ["reason"]
+        "Sessions, logins and mails that SMTP submission refused: `sessions` (too many), `tls` (no handshake), `login`, `logins` (too many failed), `rate_limit`, `unavailable`, `memory`, `too_large`, `line_ends`, `slow`, `commands` (too many without a mail), or `content`.";
+    SUBMISSION_SESSIONS = Gauge "waypost_submission_sessions" []
+        "SMTP sessions that are open.";
     ACCEPTANCE_DURATION = Histogram "waypost_acceptance_duration_seconds" []
         "How long the API took to accept the messages of one request, from the checked request to the commit.";
     MESSAGES_ACCEPTED = Counter "waypost_messages_accepted_total" []
@@ -245,6 +253,34 @@ pub fn request(operation: SharedString, status: u16, took: Duration) {
     let status = status.to_string();
     counter!(HTTP_REQUESTS, "operation" => operation.clone(), "status" => status).increment(1);
     histogram!(HTTP_DURATION, "operation" => operation).record(took);
+}
+
+/// Counts a mail over SMTP by the code of its reply.
+pub fn submission(reply: u16, took: Duration) {
+    counter!(SUBMISSIONS, "reply" => reply.to_string()).increment(1);
+    histogram!(SUBMISSION_DURATION).record(took);
+}
+
+/// Counts a session, a login or a mail that SMTP submission refused.
+pub fn submission_refused(reason: &'static str) {
+    counter!(SUBMISSION_REFUSALS, "reason" => reason).increment(1);
+}
+
+/// Counts an SMTP session until it is dropped.
+#[must_use]
+pub fn open_session() -> OpenSessionCount {
+    gauge!(SUBMISSION_SESSIONS).increment(1);
+    OpenSessionCount(())
+}
+
+/// An SMTP session that is open.
+#[derive(Debug)]
+pub struct OpenSessionCount(());
+
+impl Drop for OpenSessionCount {
+    fn drop(&mut self) {
+        gauge!(SUBMISSION_SESSIONS).decrement(1);
+    }
 }
 
 /// Counts accepted messages of one request, and how long it took to accept them.

@@ -83,6 +83,26 @@ impl Templates {
         new: NewTemplate,
         once: &Idempotent<'_, Template>,
     ) -> Result<Template, Failed<TemplateRefusal>> {
+        let mut transaction = once.begin(&self.pool, "create a template").await?;
+        let template = self
+            .create_in(&mut transaction, organization_id, origin, new)
+            .await?;
+        once.commit(transaction, &template, "create a template")
+            .await?;
+        Ok(template)
+    }
+
+    /// Creates a template without a version in a transaction of the caller.
+    ///
+    /// # Errors
+    /// That a partial's name is taken, or a fault.
+    pub(crate) async fn create_in(
+        &self,
+        transaction: &mut PgConnection,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        new: NewTemplate,
+    ) -> Result<Template, TemplateRefusal> {
         let now = self.clock.now();
         let template = Template {
             id: self.ids.next_at(now),
@@ -95,18 +115,15 @@ impl Templates {
             created_at: now,
             updated_at: now,
         };
-        let mut transaction = once.begin(&self.pool, "create a template").await?;
         if template.template_type == TemplateType::Partial {
             // Its name may be given to another one now.
-            composition::lock_parts(&mut transaction, organization_id).await?;
+            composition::lock_parts(&mut *transaction, organization_id).await?;
         }
-        if !store::insert(&mut transaction, &template).await? {
-            return Err(TemplateRefusal::NameTaken.into());
+        if !store::insert(&mut *transaction, &template).await? {
+            return Err(TemplateRefusal::NameTaken);
         }
         let change = AuditChange::new("template.created", template.id);
-        self.record(&mut transaction, organization_id, origin, &change)
-            .await?;
-        once.commit(transaction, &template, "create a template")
+        self.record(transaction, organization_id, origin, &change)
             .await?;
         Ok(template)
     }

@@ -84,6 +84,21 @@ impl Templates {
         Ok((compiled, version))
     }
 
+    /// Whether the current version of the default language has a subject.
+    ///
+    /// # Errors
+    /// The template is missing, has no version or is a part, or a fault.
+    pub async fn has_subject(
+        &self,
+        organization_id: OrganizationId,
+        id: TemplateId,
+    ) -> Result<bool, TemplateRefusal> {
+        let choice = VersionChoice::Current(None);
+        let version = self.version(organization_id, id, &choice, Self::deadline());
+        let (compiled, _) = version.await?;
+        Ok(compiled.subject.is_some())
+    }
+
     async fn current_versions(
         &self,
         organization_id: OrganizationId,

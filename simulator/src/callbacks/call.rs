@@ -84,12 +84,13 @@ impl Call {
             (_, None) => false,
             // By the vendors' documentation, no other success status counts.
             (Provider::Postmark | Provider::Mailgun, Some(status)) => status == 200,
-            (Provider::SendGrid | Provider::Ses | Provider::Smtp, Some(status)) => {
-                (200..300).contains(&status)
-            }
+            (
+                Provider::SendGrid | Provider::Ses | Provider::Smtp | Provider::Resend,
+                Some(status),
+            ) => (200..300).contains(&status),
         };
         let is_final = match provider {
-            Provider::SendGrid | Provider::Smtp => false,
+            Provider::SendGrid | Provider::Smtp | Provider::Resend => false,
             Provider::Postmark => status == Some(403),
             Provider::Mailgun => status == Some(406),
             Provider::Ses => status.is_some_and(|status| (300..500).contains(&status)),
@@ -117,7 +118,7 @@ fn pause(provider: Provider, tries: usize) -> Option<Duration> {
         Provider::SendGrid if at < 14 => (MINUTE << at.min(8)).min(240 * MINUTE),
         Provider::Ses if at < 3 => 20,
         // An SMTP server makes no callbacks.
-        Provider::SendGrid | Provider::Ses | Provider::Smtp => return None,
+        Provider::SendGrid | Provider::Ses | Provider::Smtp | Provider::Resend => return None,
     };
     Some(Duration::from_secs(seconds))
 }
@@ -168,7 +169,7 @@ fn with_headers(
             "Amazon Simple Notification Service Agent",
             "text/plain; charset=UTF-8",
         ),
-        Provider::Smtp => return request,
+        Provider::Smtp | Provider::Resend => return request,
     };
     request = request
         .header(USER_AGENT, agent)

@@ -8,6 +8,7 @@
 mod event_data;
 mod mailgun;
 mod postmark;
+mod resend;
 mod sendgrid;
 mod ses;
 
@@ -45,16 +46,19 @@ pub enum Provider {
     Ses,
     /// An SMTP server.
     Smtp,
+    /// What imports read of Resend.
+    Resend,
 }
 
 impl Provider {
     /// All providers, in the order of their discriminants.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::SendGrid,
         Self::Postmark,
         Self::Mailgun,
         Self::Ses,
         Self::Smtp,
+        Self::Resend,
     ];
 
     /// The name in JSON.
@@ -65,6 +69,7 @@ impl Provider {
             Self::Mailgun => "MAILGUN",
             Self::Ses => "SES",
             Self::Smtp => "SMTP",
+            Self::Resend => "RESEND",
         }
     }
 
@@ -82,6 +87,7 @@ impl Provider {
             Self::Mailgun => mailgun::BODY_BYTES_MAX,
             Self::Ses => ses::BODY_BYTES_MAX,
             Self::Smtp => smtp::MAIL_BYTES_MAX,
+            Self::Resend => resend::BODY_BYTES_MAX,
         }
     }
 }
@@ -90,6 +96,7 @@ impl Provider {
 pub(crate) fn route(request: &Request) -> Option<Provider> {
     let segments = request.segments();
     match segments.as_slice() {
+        path if resend::is_path(path) && is_bearer(request) => Some(Provider::Resend),
         [
             "v3",
             "mail" | "scopes" | "whitelabel" | "verified_senders" | "user",
@@ -117,7 +124,7 @@ pub(crate) async fn handle(provider: Provider, state: &State, request: &Request)
         Provider::Postmark => postmark::is_send(request),
         Provider::Mailgun => mailgun::is_send(request),
         Provider::Ses => ses::is_send(request),
-        Provider::Smtp => false,
+        Provider::Smtp | Provider::Resend => false,
     };
     if is_send {
         state.send_calls[provider as usize].fetch_add(1, Ordering::Relaxed);
@@ -135,6 +142,7 @@ pub(crate) async fn handle(provider: Provider, state: &State, request: &Request)
         Provider::Ses => ses::handle(state, request),
         // SMTP is no HTTP API, and no request is routed to it.
         Provider::Smtp => Outcome::Reset,
+        Provider::Resend => resend::handle(state, request),
     }
 }
 
@@ -146,6 +154,7 @@ fn faulty_read(provider: Provider, state: &State, effect: FaultEffect) -> Outcom
         Provider::Mailgun => mailgun::throttled("example.com", THROTTLE_WAIT),
         Provider::Ses => ses::throttled(state),
         Provider::Smtp => reply::empty(StatusCode::NOT_FOUND),
+        Provider::Resend => resend::throttled(),
     };
     let error = || match provider {
         Provider::SendGrid => sendgrid::server_error(),
@@ -153,6 +162,7 @@ fn faulty_read(provider: Provider, state: &State, effect: FaultEffect) -> Outcom
         Provider::Mailgun => mailgun::server_error(),
         Provider::Ses => ses::server_error(state),
         Provider::Smtp => reply::empty(StatusCode::NOT_FOUND),
+        Provider::Resend => resend::server_error(),
     };
     match effect {
         FaultEffect::Throttle => throttle().into(),
@@ -206,7 +216,7 @@ fn subscribers(state: &State, accepted: &Accepted<'_>) -> Vec<Subscriber> {
         Provider::Mailgun => state.mailgun_webhooks.subscribers(key, scope),
         // Without a configuration set there are no events.
         Provider::Ses if scope.is_empty() => Vec::new(),
-        Provider::Smtp => Vec::new(),
+        Provider::Smtp | Provider::Resend => Vec::new(),
         Provider::Ses => state.sns_topics.subscribers(scope),
     }
 }

@@ -8,4 +8,5 @@ mod searches;
 mod sendgrid;
 mod ses;
 mod smtp;
+mod stored_objects;
 mod support;

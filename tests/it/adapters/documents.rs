@@ -6,7 +6,7 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 /// A file of the shared folder; `None`, with a printed line, if the folder is missing.
-pub(super) fn shared(path: &str) -> Option<Value> {
+pub(crate) fn shared(path: &str) -> Option<Value> {
     Some(serde_json::from_slice(&shared_bytes(path)?).unwrap())
 }
 

@@ -9,7 +9,7 @@ pub(super) struct Home {
     pub(super) places: &'static [&'static str],
 }
 
-pub(super) const HOMES: [Home; 12] = [
+pub(super) const HOMES: [Home; 13] = [
     Home {
         library: "poem",
         names: &["poem::", "poem_openapi::"],
@@ -87,6 +87,11 @@ pub(super) const HOMES: [Home; 12] = [
             "core/src/limit/local.rs",
             "core/src/account_limiter/local.rs",
         ],
+    },
+    Home {
+        library: "mail-parser",
+        names: &["mail_parser::"],
+        places: &["core/src/submission/mail/"],
     },
     Home {
         library: "the environment",

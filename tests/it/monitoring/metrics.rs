@@ -48,6 +48,7 @@ fn assert_bounded(metrics: &str, organization: &str) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story of three programs")]
 async fn the_programs_count_what_they_do() {
     let app = TestApp::builder().processes().start().await;
     let api = Watched::start(&app, Program::Api, &[]).await;
@@ -57,6 +58,9 @@ async fn the_programs_count_what_they_do() {
     app.send(&message_to("refuse@example.org")).await;
     app.post("/v1/send", &json!({})).await.expect(400);
     app.get("/v1/nothing").await.expect(404);
+    app.post("/compat/resend/emails", &json!({}))
+        .await
+        .expect(422);
 
     let metrics = api.metrics().await;
     for (series, expected) in [
@@ -71,6 +75,10 @@ async fn the_programs_count_what_they_do() {
         (
             r#"waypost_http_request_duration_seconds_count{operation="send_message"}"#,
             3.0,
+        ),
+        (
+            r#"waypost_http_requests_total{operation="resend_send_email",status="422"}"#,
+            1.0,
         ),
         ("waypost_messages_accepted_total", 2.0),
         (r#"waypost_ready{server="postgres"}"#, 1.0),

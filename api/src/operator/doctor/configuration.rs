@@ -12,6 +12,7 @@ use waypost_core::process;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 
 use super::report::{Report, Severity};
+use crate::submission;
 
 /// How long the look-up of a name may take.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -42,6 +43,7 @@ pub(super) async fn check(examined: &ExaminedSettings, report: &mut Report) {
         report.found(Severity::Warning, NAME, message, fix);
     }
     check_certificates(settings, report);
+    check_smtp_certificate(settings, report);
     if examined.is_right("WAYPOST_PUBLIC_URL") && settings.environment == Environment::Production {
         check_public_url(&settings.links.public_url, report).await;
     }
@@ -58,6 +60,21 @@ fn check_certificates(settings: &Settings, report: &mut Report) {
     if let Err(fault) = transport {
         let fix = "install the system's root certificates (ca-certificates), and check WAYPOST_SMTP_CA_FILE";
         report.found(Severity::Error, "certificates", fault.chain(), fix);
+    }
+}
+
+/// The certificate of `waypost-smtp`, where the settings of this process name one.
+fn check_smtp_certificate(settings: &Settings, report: &mut Report) {
+    const NAME: &str = "smtp-certificate";
+    let Some(files) = &settings.submission.certificate else {
+        return;
+    };
+    match submission::check_certificate(files) {
+        Ok(()) => report.ok(NAME, "can be read and belongs to its key"),
+        Err(problem) => {
+            let fix = "waypost-smtp does not start without it";
+            report.found(Severity::Error, NAME, problem, fix);
+        }
     }
 }
 

@@ -436,6 +436,54 @@ pub async fn filter_by_status(
     .or_fault("search messages")
 }
 
+/// The newest messages of a list that are older than one of them, newest first.
+pub async fn older_than(
+    connection: &mut PgConnection,
+    list: MessageList,
+    below: Uuid,
+    limit: i64,
+) -> Result<Vec<MessageId>, Fault> {
+    query_scalar!(
+        r#"SELECT id AS "id: MessageId"
+           FROM messages
+           WHERE (organization_id, is_test, id) >= ($1, $2, '00000000-0000-0000-0000-000000000000'::uuid)
+             AND (organization_id, is_test, id) < ($1, $2, $3) AND id < $3
+           ORDER BY organization_id DESC, is_test DESC, id DESC
+           LIMIT $4"#,
+        list.organization_id.0,
+        list.is_test,
+        below,
+        limit,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list older messages")
+}
+
+/// The oldest messages of a list that are newer than one of them, oldest first.
+pub async fn newer_than(
+    connection: &mut PgConnection,
+    list: MessageList,
+    above: Uuid,
+    limit: i64,
+) -> Result<Vec<MessageId>, Fault> {
+    query_scalar!(
+        r#"SELECT id AS "id: MessageId"
+           FROM messages
+           WHERE (organization_id, is_test, id) > ($1, $2, $3)
+             AND (organization_id, is_test, id) <= ($1, $2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) AND id > $3
+           ORDER BY organization_id, is_test, id
+           LIMIT $4"#,
+        list.organization_id.0,
+        list.is_test,
+        above,
+        limit,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list newer messages")
+}
+
 /// Messages by their ids, newest first.
 pub async fn find_many(
     connection: &mut PgConnection,

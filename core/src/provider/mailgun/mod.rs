@@ -13,6 +13,7 @@
 mod batch;
 mod domain_changes;
 mod event_webhook;
+mod inventory;
 mod lookup;
 mod suppressions;
 
@@ -30,6 +31,7 @@ use super::domain::{
     DnsPurpose, DnsRecord, DnsRecordType, DnsStatus, DomainList, DomainState, FoundDomain,
     add_domain,
 };
+use super::inventory::{Inventory, InventoryPage, ListedTemplate, StoredTemplate, StoredWebhook};
 use super::kind::ProviderType;
 use super::limits::{FileLimits, HeaderLimits, MailLimits};
 use super::lookup::{LookupResult, MessageQuery};
@@ -249,6 +251,38 @@ impl Adapter for Mailgun {
     ) -> CallStep<ListResult> {
         match MailgunApi::of(access) {
             Ok(api) => suppressions::read(&api, cursor),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn templates(
+        &self,
+        access: &AccountAccess<'_>,
+        page: Option<&str>,
+    ) -> CallStep<Inventory<InventoryPage<ListedTemplate>>> {
+        match MailgunApi::of(access) {
+            Ok(api) => inventory::templates(&api, page, access.now),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn template(
+        &self,
+        access: &AccountAccess<'_>,
+        id: &str,
+    ) -> CallStep<Inventory<StoredTemplate>> {
+        match MailgunApi::of(access) {
+            Ok(api) => inventory::template(&api, id, access.now),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn webhooks(
+        &self,
+        access: &AccountAccess<'_>,
+    ) -> CallStep<Inventory<InventoryPage<StoredWebhook>>> {
+        match MailgunApi::of(access) {
+            Ok(api) => inventory::webhooks(&api, access.now),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }

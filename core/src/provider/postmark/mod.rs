@@ -11,6 +11,7 @@
 mod batch;
 mod domain_changes;
 mod event_webhook;
+mod inventory;
 mod lookup;
 mod suppressions;
 
@@ -25,6 +26,7 @@ use super::domain::{
     DomainState, FoundDomain, add_domain,
 };
 use super::files::placeholder;
+use super::inventory::{Inventory, InventoryPage, ListedTemplate, StoredTemplate, StoredWebhook};
 use super::kind::ProviderType;
 use super::limits::{FileLimits, HeaderLimits, MailLimits};
 use super::lookup::{LookupResult, MessageQuery};
@@ -277,6 +279,38 @@ impl Adapter for Postmark {
     ) -> CallStep<ListResult> {
         match PostmarkApi::of(access) {
             Ok(api) => suppressions::read(&api, cursor),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn templates(
+        &self,
+        access: &AccountAccess<'_>,
+        page: Option<&str>,
+    ) -> CallStep<Inventory<InventoryPage<ListedTemplate>>> {
+        match PostmarkApi::of(access) {
+            Ok(api) => inventory::templates(&api, page, access.now),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn template(
+        &self,
+        access: &AccountAccess<'_>,
+        id: &str,
+    ) -> CallStep<Inventory<StoredTemplate>> {
+        match PostmarkApi::of(access) {
+            Ok(api) => inventory::template(&api, id, access.now),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn webhooks(
+        &self,
+        access: &AccountAccess<'_>,
+    ) -> CallStep<Inventory<InventoryPage<StoredWebhook>>> {
+        match PostmarkApi::of(access) {
+            Ok(api) => inventory::webhooks(&api, access.now),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }

@@ -14,6 +14,7 @@ mod domain_changes;
 mod domains;
 mod errors;
 mod event_topic;
+mod inventory;
 mod signing;
 mod suppressions;
 
@@ -24,6 +25,7 @@ use super::credentials::{Credentials, UnusableCredentials};
 use super::domain::DomainList;
 use super::files::placeholder;
 use super::identities::blame_named;
+use super::inventory::{Inventory, InventoryPage, ListedTemplate, StoredTemplate, StoredWebhook};
 use super::kind::ProviderType;
 use super::limits::{FileLimits, HeaderLimits, MailLimits};
 use super::mail::{MailAttachment, OutgoingMail, Unsendable, header_value};
@@ -287,6 +289,35 @@ impl Adapter for Ses {
             Ok(api) => suppressions::read(&api, cursor),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
+    }
+
+    fn templates(
+        &self,
+        access: &AccountAccess<'_>,
+        page: Option<&str>,
+    ) -> CallStep<Inventory<InventoryPage<ListedTemplate>>> {
+        match SesApi::of(access) {
+            Ok(api) => inventory::templates(&api, page),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn template(
+        &self,
+        access: &AccountAccess<'_>,
+        id: &str,
+    ) -> CallStep<Inventory<StoredTemplate>> {
+        match SesApi::of(access) {
+            Ok(api) => inventory::template(&api, id),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn webhooks(
+        &self,
+        _access: &AccountAccess<'_>,
+    ) -> CallStep<Inventory<InventoryPage<StoredWebhook>>> {
+        CallStep::Done(Inventory::NotOffered(inventory::NO_WEBHOOKS))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::ids::{DomainId, OrganizationId, ProviderAccountId};
 use crate::provider::adapter;
 use crate::provider::call::CallStep;
 use crate::provider::credentials::Credentials;
-use crate::provider::domain::{DOMAINS_MAX, DomainState};
+use crate::provider::domain::{DOMAINS_MAX, DomainList, DomainState, FoundDomain};
 use crate::provider::kind::ProviderType;
 use crate::provider::management::DomainResult;
 pub use recheck::DueDomain;
@@ -151,6 +151,36 @@ impl Accounts {
         let added = adding.await;
         self.unlock(lock).await;
         added
+    }
+
+    /// Stores the domains that an account has at its provider, as its provider lists them.
+    /// Nothing changes there.
+    ///
+    /// # Errors
+    /// A fault.
+    pub async fn import_domains(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        account_id: ProviderAccountId,
+        found: &[FoundDomain],
+    ) -> Result<(), Fault> {
+        let doing = "import an account's domains";
+        let mut transaction = db::begin(&self.pool, doing).await?;
+        let account = super::store::find(&mut transaction, organization_id, account_id).await?;
+        let Some(account) = account else {
+            return Ok(());
+        };
+        let domains = DomainList::Visible(found.to_vec());
+        self.record_domains(&mut transaction, &account, &domains)
+            .await?;
+        let change = AuditChange::new("provider.domains_imported", account_id)
+            .with(json!({ "domains": found.len() }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault(doing)?;
+        self.snapshots.forget(organization_id).await;
+        Ok(())
     }
 
     /// Asks the provider to verify a domain now.

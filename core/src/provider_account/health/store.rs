@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sqlx::{PgConnection, query};
+use sqlx::{PgConnection, query, query_as};
 use uuid::Uuid;
 
 use super::{AccountFailure, CALLS_MAX, FailedCall, RecentCalls};
@@ -83,8 +83,10 @@ pub(super) async fn count_calls(
     .fetch_all(&mut *connection)
     .await
     .or_fault(DOING)?;
-    let rows = query!(
-        r#"SELECT a.id AS "id!: ProviderAccountId", c.*,
+    let rows = query_as!(
+        CallRow,
+        r#"SELECT a.id AS "id!: ProviderAccountId", c."read!", c.since, c."accepted!", c."rejected!", c."throttled!",
+                  c."unavailable!", c."unknown!", c."pending!", c.median, c.p95,
                   f.started_at AS "failed_at?", f.outcome::text AS "failed_outcome?", f.status_code AS "failed_status?",
                   f.reason AS "failed_reason?"
            FROM UNNEST($2::uuid[]) AS a (id)
@@ -129,33 +131,55 @@ pub(super) async fn count_calls(
     .fetch_all(connection)
     .await
     .or_fault(DOING)?;
-    let count = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
-    let millis = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok());
-    let calls = rows.into_iter().map(|row| {
-        let is_full = row.read >= i64::from(CALLS_MAX);
-        let calls = RecentCalls {
-            since: row.since.filter(|_| is_full).unwrap_or(since),
-            accepted: count(row.accepted),
-            rejected: count(row.rejected),
-            throttled: count(row.throttled),
-            unavailable: count(row.unavailable),
-            unknown: count(row.unknown),
-            pending: count(row.pending),
-            median_ms: millis(row.median),
-            p95_ms: millis(row.p95),
-            last_failure: row
-                .failed_at
-                .zip(row.failed_outcome)
-                .map(|(at, outcome)| FailedCall {
-                    at,
-                    outcome,
-                    status_code: row.failed_status,
-                    reason: row.failed_reason,
-                }),
-        };
-        (row.id, calls)
-    });
+    let calls = rows.into_iter().map(|row| (row.id, row.calls(since)));
     Ok(calls.collect())
+}
+
+/// The counted calls of an account.
+struct CallRow {
+    id: ProviderAccountId,
+    read: i64,
+    /// When the first of them began.
+    since: Option<Timestamp>,
+    accepted: i64,
+    rejected: i64,
+    throttled: i64,
+    unavailable: i64,
+    unknown: i64,
+    pending: i64,
+    median: Option<i32>,
+    p95: Option<i32>,
+    failed_at: Option<Timestamp>,
+    failed_outcome: Option<String>,
+    failed_status: Option<i32>,
+    failed_reason: Option<String>,
+}
+
+impl CallRow {
+    /// What they say, if all calls from `since` on were read up to the maximum.
+    fn calls(self, since: Timestamp) -> RecentCalls {
+        let count = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+        let millis = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok());
+        let is_full = self.read >= i64::from(CALLS_MAX);
+        let failed = self.failed_at.zip(self.failed_outcome);
+        RecentCalls {
+            since: self.since.filter(|_| is_full).unwrap_or(since),
+            accepted: count(self.accepted),
+            rejected: count(self.rejected),
+            throttled: count(self.throttled),
+            unavailable: count(self.unavailable),
+            unknown: count(self.unknown),
+            pending: count(self.pending),
+            median_ms: millis(self.median),
+            p95_ms: millis(self.p95),
+            last_failure: failed.map(|(at, outcome)| FailedCall {
+                at,
+                outcome,
+                status_code: self.failed_status,
+                reason: self.failed_reason,
+            }),
+        }
+    }
 }
 
 fn uuids(accounts: &[ProviderAccountId]) -> Vec<Uuid> {

@@ -9,6 +9,7 @@ mod form;
 mod search;
 mod send;
 mod suppressions;
+mod templates;
 pub(super) mod webhooks;
 
 use std::time::Duration;
@@ -90,6 +91,14 @@ pub(super) async fn handle(state: &State, request: &Request) -> Outcome {
         .into(),
         ["v3", domain, "events", page] if get => read(request, |_| {
             search::further_page(state, request, &decode(domain), page)
+        })
+        .into(),
+        ["v3", domain, "templates"] if get => read(request, |key| {
+            templates::list(state, request, key, &decode(domain))
+        })
+        .into(),
+        ["v3", _, "templates", name] if get => read(request, |key| {
+            templates::find(state, request, key, &decode(name))
         })
         .into(),
         ["v5", "accounts", "http_signing_key"] if get => {

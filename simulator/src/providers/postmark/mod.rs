@@ -10,6 +10,7 @@ mod model;
 mod search;
 mod send;
 mod suppressions;
+mod templates;
 pub(super) mod webhooks;
 
 use http::header::ACCEPT;
@@ -19,7 +20,7 @@ use serde_json::json;
 use crate::credentials::{CredentialKind, firewall_page};
 use crate::faults::AccountProblem;
 use crate::reply::{self, Answer, Outcome};
-use crate::request::Request;
+use crate::request::{Request, decode};
 use crate::state::State;
 
 /// A message may have 10 MB.
@@ -86,6 +87,12 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
                 suppressions::dump(state, request, token, stream)
             })
         }
+        ["templates"] if get => answer(request, SERVER_TOKEN, |token| {
+            templates::list(state, request, token)
+        }),
+        ["templates", name] if get => answer(request, SERVER_TOKEN, |token| {
+            templates::find(state, token, &decode(name))
+        }),
         ["webhooks"] => answer(request, SERVER_TOKEN, |token| {
             webhooks::handle(state, request, token, None)
         }),

@@ -8,6 +8,7 @@ mod model;
 mod search;
 mod send;
 mod suppressions;
+mod templates;
 pub(super) mod webhooks;
 
 use std::time::Duration;
@@ -20,7 +21,7 @@ use super::reset_at;
 use crate::credentials::{CredentialKind, firewall_page};
 use crate::faults::AccountProblem;
 use crate::reply::{self, Answer, Outcome};
-use crate::request::Request;
+use crate::request::{Request, decode};
 use crate::state::State;
 
 /// The whole message may have 30 MB.
@@ -61,6 +62,8 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
         }
         ["v3", "verified_senders"] if get => domains::senders(state, request, key),
         ["v3", "suppression", name] if get => suppressions::list(state, request, key, name),
+        ["v3", "templates"] if get => templates::list(state, request, key),
+        ["v3", "templates", id] if get => templates::find(state, key, &decode(id)),
         ["v3", "messages"] if get => search::list(state, request, key),
         ["v3", "messages", id] if get => search::find(state, key, id),
         ["v3", "user", "webhooks", "event", "settings", rest @ ..] => {

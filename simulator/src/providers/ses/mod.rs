@@ -10,6 +10,7 @@ mod send;
 mod sigv4;
 pub(crate) mod sns;
 mod suppressions;
+mod templates;
 
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -50,6 +51,10 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
         ["v2", "email", "account"] if get => identities::account(state, &caller).into(),
         ["v2", "email", "suppression", "addresses"] if get => {
             suppressions::list(state, request, &caller).into()
+        }
+        ["v2", "email", "templates"] if get => templates::list(state, request, &caller).into(),
+        ["v2", "email", "templates", name] if get => {
+            templates::find(state, &caller, &decode(name)).into()
         }
         ["v2", "email", "identities"] if get => identities::list(state, request, &caller).into(),
         ["v2", "email", "identities"] if request.method == Method::POST => {
