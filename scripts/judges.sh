@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make judges: compares Waypost with independent implementations ("judges"): the vendors' clients, a real mail server,
+# make judges: compares Waypost with independent implementations ("judges"): the vendors' clients, SMTP clients, a mail server,
 # handlebars.js, mjml with a browser, an OpenID Connect provider. Uses a PostgreSQL, a Redis and processes for this run only.
 #
 # Each directory of tests/judges is a judge; its run.sh describes the comparison. It is called with WAYPOST_URL,
@@ -8,6 +8,7 @@
 # 0. Waypost calls the simulator through a recorder at RECORDER_URL, which writes the requests to RECORDED_REQUESTS.
 # Waypost signs users in at WAYPOST_OIDC_ISSUER, where a judge may run a provider.
 # Waypost trusts mail servers with the certificate WAYPOST_SMTP_CA_FILE, whose key has the same name with .key.
+# WAYPOST_BIN_DIR has Waypost's programs, of which a judge may start its own.
 #
 # judges.sh [NAME…] runs these judges only. JUDGES_BIN is a directory of built programs; without it they are built.
 set -euo pipefail
@@ -40,6 +41,7 @@ main() {
     [[ -n ${JUDGES_BIN:-} ]] || step "Building (debug)" interruptible build_cargo build --workspace --bins
     step "Starting a PostgreSQL" start_postgres "$JUDGES_POSTGRES_PORT" fsync=off synchronous_commit=off full_page_writes=off
     step "Starting a Redis" start_redis "$JUDGES_REDIS_PORT" --save '' --appendonly no
+    export WAYPOST_BIN_DIR=$BIN
     start_service
     for name in "${judges[@]}"; do
         # As a condition, so that `set -e` does not end the run at the first judge that fails.

@@ -499,7 +499,7 @@ impl Fixture {
 
 /// A free address of the loopback interface, below the ports that operating systems use
 /// for outgoing connections.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     loop {
         let port = PORT_FIRST + NEXT.fetch_add(1, Ordering::Relaxed) as u16;

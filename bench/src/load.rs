@@ -65,7 +65,7 @@ impl LoadResult {
         }
     }
 
-    fn record(&mut self, latency: Duration, answer: Result<(), String>) {
+    pub(crate) fn record(&mut self, latency: Duration, answer: Result<(), String>) {
         match answer {
             Ok(()) => {
                 self.count += 1;
@@ -79,7 +79,7 @@ impl LoadResult {
         }
     }
 
-    fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.count += other.count;
         self.errors += other.errors;
         self.first_error = self.first_error.take().or(other.first_error);

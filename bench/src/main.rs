@@ -33,6 +33,7 @@ mod requests;
 mod scale;
 mod sending;
 mod soak;
+mod submission;
 mod suppressions;
 mod usage;
 mod whole;
@@ -68,6 +69,8 @@ enum Section {
     Processes,
     /// One and two APIs and workers at a distance from PostgreSQL and Redis.
     Network,
+    /// Mails over SMTP beside sends over HTTP.
+    Submission,
     /// Webhooks to one fast receiver, and while another endpoint hangs.
     Hooks,
     /// Events that providers report.
@@ -96,6 +99,7 @@ impl Section {
             Self::Latency => latency::run(builder, report).await,
             Self::Processes => scale::processes(builder, report).await,
             Self::Network => network::run(builder, report).await,
+            Self::Submission => submission::run(builder, report).await,
             Self::Hooks => hooks::run(builder, report).await,
             Self::Inbound => inbound::run(builder, report).await,
             Self::History => data::history(builder, report, rows).await,
