@@ -69,6 +69,7 @@ fn count(state: &State) -> Answer {
     let counts = state.captures.counts();
     let by_provider: serde_json::Map<String, Value> = Provider::ALL
         .into_iter()
+        .filter(|provider| provider.takes_mail())
         .map(|provider| (provider.name().to_owned(), counts[provider as usize].into()))
         .collect();
     let total: u64 = counts.iter().sum();

@@ -78,6 +78,11 @@ impl Provider {
         Self::ALL.into_iter().find(|known| known.name() == name)
     }
 
+    /// Whether Waypost sends through it. Resend is read by imports alone.
+    pub(crate) fn takes_mail(self) -> bool {
+        self != Self::Resend
+    }
+
     /// The longest request body that it reads.
     pub(crate) fn body_bytes_max(self, path: &str) -> usize {
         match self {
