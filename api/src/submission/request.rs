@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use waypost_core::acceptance::attachment_names::{
     check_content_id, check_content_type, check_filename,
 };
+use waypost_core::acceptance::headers;
 use waypost_core::acceptance::headers::path_of;
 use waypost_core::address::{AddressHash, EmailAddress};
 use waypost_core::attachment::{AttachmentContent, AttachmentSource, COUNT_MAX};
@@ -19,28 +20,6 @@ use waypost_core::submission::mail::{
 };
 
 use super::waypost_headers;
-
-/// Headers that Waypost writes anew, or that describe the way of the mail so far. They are left
-/// out.
-const REPLACED: [&str; 13] = [
-    "authentication-results",
-    "bcc",
-    "date",
-    "delivered-to",
-    "domainkey-signature",
-    "from",
-    "message-id",
-    "mime-version",
-    "received",
-    "received-spf",
-    "return-path",
-    "sender",
-    "subject",
-];
-/// Headers that become fields of the request.
-const FIELDS: [&str; 3] = ["to", "cc", "reply-to"];
-/// The beginnings of names of other headers that are left out.
-const REPLACED_BEGINNINGS: [&str; 3] = ["arc-", "content-", "dkim-"];
 
 /// A mail as the request of `POST /v1/send`.
 pub(super) struct MailRequest {
@@ -180,21 +159,19 @@ fn add_sender(
     }
 }
 
-/// The other headers. One that says nothing is left out.
+/// The headers that are not written anew, of which some have become fields of the request. One
+/// that says nothing is left out.
 fn add_headers(
     fields: &[HeaderField<'_>],
     members: &mut Map<String, Value>,
     issues: &mut Vec<Issue>,
 ) {
     const REPEATED: &str = "must not be given twice; upper and lower case do not matter";
-    let mut headers = Map::new();
+    let mut others = Map::new();
     let mut seen = HashSet::new();
     for field in fields {
         let lower = field.name.to_ascii_lowercase();
-        let is_replaced = REPLACED.contains(&lower.as_str())
-            || FIELDS.contains(&lower.as_str())
-            || REPLACED_BEGINNINGS.iter().any(|one| lower.starts_with(one));
-        if is_replaced {
+        if headers::is_written(&lower) {
             continue;
         }
         if !seen.insert(lower) {
@@ -204,12 +181,12 @@ fn add_headers(
         } else {
             let value = field.unfolded();
             if !value.is_empty() {
-                headers.insert(field.name.to_owned(), value.into());
+                others.insert(field.name.to_owned(), value.into());
             }
         }
     }
-    if !headers.is_empty() {
-        members.insert("headers".to_owned(), headers.into());
+    if !others.is_empty() {
+        members.insert("headers".to_owned(), others.into());
     }
 }
 

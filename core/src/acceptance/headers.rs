@@ -11,9 +11,9 @@ pub const HEADERS_BYTES_MAX: usize = 8 << 10;
 /// The longest name. A name cannot be folded, and must leave room on its line.
 pub const NAME_BYTES_MAX: usize = 126;
 
-/// Names that are refused, in lower case. `Sender` would let a mail speak for a domain that
-/// nobody has verified.
-const REFUSED: [&str; 17] = [
+/// Names of headers that Waypost or a mail server writes, in lower case. `Sender` would let a
+/// mail speak for a domain that nobody has verified.
+const WRITTEN: [&str; 16] = [
     "authentication-results",
     "bcc",
     "cc",
@@ -30,14 +30,12 @@ const REFUSED: [&str; 17] = [
     "sender",
     "subject",
     "to",
-    "x-smtpapi",
 ];
-/// Beginnings of names that are refused, in lower case. By those of a provider its own
+/// The beginnings of further such names.
+const WRITTEN_BEGINNINGS: [&str; 3] = ["arc-", "content-", "dkim-"];
+/// Beginnings of other names that are refused, in lower case. By those of a provider its own
 /// settings of the mail could be changed: which events it reports, to whom it goes.
-const REFUSED_BEGINNINGS: [&str; 10] = [
-    "arc-",
-    "content-",
-    "dkim-",
+const REFUSED_BEGINNINGS: [&str; 7] = [
     "resent-",
     "x-mailgun-",
     "x-pm-",
@@ -46,8 +44,16 @@ const REFUSED_BEGINNINGS: [&str; 10] = [
     "x-sg-",
     "x-waypost-",
 ];
+/// SendGrid's settings of a mail that it gets over SMTP.
+const SENDGRID_SETTINGS: &str = "x-smtpapi";
 /// Headers that belong to the unsubscribe group of a message.
 const OF_THE_GROUP: [&str; 2] = ["list-unsubscribe", "list-unsubscribe-post"];
+
+/// Whether Waypost or a mail server writes the header of this name, in lower case.
+#[must_use]
+pub fn is_written(name: &str) -> bool {
+    WRITTEN.contains(&name) || WRITTEN_BEGINNINGS.iter().any(|one| name.starts_with(one))
+}
 
 /// Validates headers: their names and values, in the order of the request. White space
 /// around a value is removed.
@@ -125,7 +131,8 @@ fn check_name(name: &str) -> Result<(), &'static str> {
         return Err("must have a name of at most 126 characters");
     }
     let lower = name.to_ascii_lowercase();
-    if REFUSED.contains(&lower.as_str())
+    if is_written(&lower)
+        || lower == SENDGRID_SETTINGS
         || REFUSED_BEGINNINGS.iter().any(|one| lower.starts_with(one))
     {
         return Err("must not be given: Waypost or the provider sets it");

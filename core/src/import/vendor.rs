@@ -137,33 +137,18 @@ impl VendorReader<'_> {
 
     /// All templates, without their content.
     pub(super) async fn templates(&self) -> Result<Vec<ListedTemplate>, ReadProblem> {
-        let mut all: Vec<ListedTemplate> = Vec::new();
-        let mut page = None;
-        for _ in 0..PAGES_MAX {
-            let given: Option<String> = page.take();
-            let given = given.as_deref();
-            let found = self.read(async || match self.vendor {
-                VendorKey::Provider(credentials) => {
-                    let adapter = adapter(credentials.provider_type());
-                    self.run(adapter.templates(&self.accounts.access(credentials), given))
-                        .await
-                }
-                VendorKey::Resend(key) => match self.resend(key) {
-                    Ok(api) => self.run(api.templates(given)).await,
-                    Err(refused) => refused,
-                },
-            });
-            let found = self.page(found.await?)?;
-            all.extend(found.items);
-            match found.next {
-                Some(next) => page = Some(next),
-                None => return Ok(all),
+        let found = self.pages("templates", async |page| match self.vendor {
+            VendorKey::Provider(credentials) => {
+                let adapter = adapter(credentials.provider_type());
+                self.run(adapter.templates(&self.accounts.access(credentials), page))
+                    .await
             }
-        }
-        Err(format!(
-            "{} did not end its list of templates",
-            self.source.title()
-        ))
+            VendorKey::Resend(key) => match self.resend(key) {
+                Ok(api) => self.run(api.templates(page)).await,
+                Err(refused) => refused,
+            },
+        });
+        found.await?.map_err(str::to_owned)
     }
 
     /// A template with its content.
@@ -189,25 +174,49 @@ impl VendorReader<'_> {
     pub(super) async fn webhooks(
         &self,
     ) -> Result<Result<Vec<StoredWebhook>, &'static str>, ReadProblem> {
+        let found = self.pages("webhooks", async |page| match self.vendor {
+            VendorKey::Provider(credentials) => {
+                let adapter = adapter(credentials.provider_type());
+                self.run(adapter.webhooks(&self.accounts.access(credentials)))
+                    .await
+            }
+            VendorKey::Resend(key) => match self.resend(key) {
+                Ok(api) => self.run(api.webhooks(page)).await,
+                Err(refused) => refused,
+            },
+        });
+        found.await
+    }
+
+    /// All domains.
+    pub(super) async fn domains(&self) -> Result<Vec<FoundDomain>, ReadProblem> {
+        let found = self.pages("domains", async |page| match self.vendor {
+            VendorKey::Provider(credentials) => {
+                let adapter = adapter(credentials.provider_type());
+                let access = self.accounts.access(credentials);
+                of_domains(self.accounts.transport.domains(adapter, &access).await)
+            }
+            VendorKey::Resend(key) => match self.resend(key) {
+                Ok(api) => self.run(api.domains(page)).await,
+                Err(refused) => refused,
+            },
+        });
+        found.await?.map_err(str::to_owned)
+    }
+
+    /// All pages of a list, or why the vendor does not offer it.
+    async fn pages<T>(
+        &self,
+        list: &str,
+        ask: impl AsyncFn(Option<&str>) -> Inventory<InventoryPage<T>>,
+    ) -> Result<Result<Vec<T>, &'static str>, ReadProblem> {
         let mut all = Vec::new();
-        let mut page = None;
+        let mut page: Option<String> = None;
         for _ in 0..PAGES_MAX {
-            let given: Option<String> = page.take();
-            let given = given.as_deref();
-            let found = self.read(async || match self.vendor {
-                VendorKey::Provider(credentials) => {
-                    let adapter = adapter(credentials.provider_type());
-                    self.run(adapter.webhooks(&self.accounts.access(credentials)))
-                        .await
-                }
-                VendorKey::Resend(key) => match self.resend(key) {
-                    Ok(api) => self.run(api.webhooks(given)).await,
-                    Err(refused) => refused,
-                },
-            });
-            let found = match found.await? {
+            let found = match self.read(async || ask(page.as_deref()).await).await? {
+                ReadResult::Found(found) => found,
+                ReadResult::Missing => return Err(self.missing()),
                 ReadResult::NotOffered(why) => return Ok(Err(why)),
-                found @ (ReadResult::Found(_) | ReadResult::Missing) => self.page(found)?,
             };
             all.extend(found.items);
             match found.next {
@@ -215,52 +224,8 @@ impl VendorReader<'_> {
                 None => return Ok(Ok(all)),
             }
         }
-        Err(format!(
-            "{} did not end its list of webhooks",
-            self.source.title()
-        ))
-    }
-
-    /// All domains.
-    pub(super) async fn domains(&self) -> Result<Vec<FoundDomain>, ReadProblem> {
-        let mut all = Vec::new();
-        let mut page = None;
-        for _ in 0..PAGES_MAX {
-            let given: Option<String> = page.take();
-            let given = given.as_deref();
-            let found = self.read(async || match self.vendor {
-                VendorKey::Provider(credentials) => {
-                    let adapter = adapter(credentials.provider_type());
-                    let access = self.accounts.access(credentials);
-                    of_domains(self.accounts.transport.domains(adapter, &access).await)
-                }
-                VendorKey::Resend(key) => match self.resend(key) {
-                    Ok(api) => self.run(api.domains(given)).await,
-                    Err(refused) => refused,
-                },
-            });
-            let found = self.page(found.await?)?;
-            all.extend(found.items);
-            match found.next {
-                Some(next) => page = Some(next),
-                None => return Ok(all),
-            }
-        }
-        Err(format!(
-            "{} did not end its list of domains",
-            self.source.title()
-        ))
-    }
-
-    fn page<T>(
-        &self,
-        found: ReadResult<InventoryPage<T>>,
-    ) -> Result<InventoryPage<T>, ReadProblem> {
-        match found {
-            ReadResult::Found(page) => Ok(page),
-            ReadResult::Missing => Err(self.missing()),
-            ReadResult::NotOffered(why) => Err(why.to_owned()),
-        }
+        let title = self.source.title();
+        Err(format!("{title} did not end its list of {list}"))
     }
 
     fn missing(&self) -> ReadProblem {

@@ -211,6 +211,15 @@ pub enum CallStep<T> {
 }
 
 impl<T> CallStep<T> {
+    /// The first step of a conversation with an account, or its end if the account cannot be
+    /// used.
+    pub fn with<A, E: Into<T>>(account: Result<A, E>, begin: impl FnOnce(A) -> Self) -> Self {
+        match account {
+            Ok(account) => begin(account),
+            Err(unusable) => Self::Done(unusable.into()),
+        }
+    }
+
     /// A step that makes a call and continues with `then`.
     pub fn call(
         call: ProviderCall,

@@ -24,6 +24,11 @@ fn add_fields(document: &Value, schema: &Value, path: &str, found: &mut BTreeSet
         let referred = document.pointer(reference.trim_start_matches('#'));
         add_fields(document, referred.expect("a definition"), path, found);
     }
+    for word in ["allOf", "oneOf"] {
+        for variant in schema[word].as_array().into_iter().flatten() {
+            add_fields(document, variant, path, found);
+        }
+    }
     if schema["items"].is_object() {
         let path = format!("{path}[]");
         add_fields(document, &schema["items"], &path, found);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use waypost_simulator::Captured;
 use waypost_tests::TestApp;
 
+use super::described::{fields, merge, shown};
 use super::resend::{email_to, sent};
 use super::{EMAILS, quiet, refused};
 use crate::adapters::documents::shared;
@@ -168,12 +169,6 @@ fn cases() -> Vec<(&'static str, Value, Becomes)> {
     ]
 }
 
-fn merge(into: &mut Value, more: &Value) {
-    for (name, value) in more.as_object().expect("members") {
-        into[name] = value.clone();
-    }
-}
-
 /// The ids of a template and of a group in place of their names.
 async fn with_ids(app: &TestApp) -> impl Fn(&Value) -> Value + use<> {
     let template = app
@@ -238,51 +233,20 @@ async fn every_field_is_delivered_or_refused() {
     assert_eq!(app.captured("hidden@example.org").len(), 1);
 }
 
-/// The paths of a schema's fields, with `[]` for the items of lists.
-fn fields(document: &Value, schema: &Value, path: &str, found: &mut BTreeSet<String>) {
-    if let Some(reference) = schema["$ref"].as_str() {
-        let referred = document.pointer(reference.trim_start_matches('#')).unwrap();
-        return fields(document, referred, path, found);
-    }
-    for word in ["allOf", "oneOf"] {
-        for variant in schema[word].as_array().into_iter().flatten() {
-            fields(document, variant, path, found);
-        }
-    }
-    if schema["items"].is_object() {
-        fields(document, &schema["items"], &format!("{path}[]"), found);
-    }
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let path = match path {
-            "" => name.clone(),
-            path => format!("{path}.{name}"),
-        };
-        found.insert(path.clone());
-        fields(document, field, &path, found);
-    }
-}
-
 #[test]
 fn no_field_of_the_description_is_left_out() {
     let tried: BTreeSet<String> = cases()
         .iter()
         .map(|(field, ..)| (*field).to_owned())
         .collect();
-    let tables = waypost_api::compatibility_tables();
-    let (_, table) = tables.iter().find(|(name, _)| *name == "resend").unwrap();
-    let shown = table
-        .lines()
-        .skip(2)
-        .map(|line| line.split('`').nth(1).unwrap().to_owned());
-    assert_eq!(tried, shown.collect(), "a case for each field of the table");
+    assert_eq!(tried, shown("resend"), "a case for each field of the table");
     let Some(document) = shared("providers/specs/resend.openapi.json") else {
         return;
     };
     let schema = document
         .pointer("/components/schemas/SendEmailRequest")
         .unwrap();
-    let mut described = BTreeSet::new();
-    fields(&document, schema, "", &mut described);
+    let described = fields(&document, schema);
     assert!(described.contains("attachments[].content"), "{described:?}");
     let missing: Vec<&String> = described.difference(&tried).collect();
     assert!(missing.is_empty(), "not in the table: {missing:?}");

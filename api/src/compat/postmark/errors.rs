@@ -3,7 +3,6 @@
 
 use poem::http::StatusCode;
 use serde_json::{Value, json};
-use waypost_core::fault::FaultKind;
 use waypost_core::issue::Issue;
 
 use super::translate::UNKNOWN_STREAM;
@@ -75,10 +74,6 @@ fn status(failure: &Failure) -> StatusCode {
         | Failure::Gone(..) => StatusCode::UNPROCESSABLE_ENTITY,
         // Postmark's tokens have no permissions: one that may not is no token for this.
         Failure::Forbidden(_) => StatusCode::UNAUTHORIZED,
-        Failure::Fault(fault) => match fault.kind() {
-            FaultKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            FaultKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        },
         Failure::Interrupted { cause, .. } => status(cause),
         Failure::Unauthenticated
         | Failure::NoSuchPath
@@ -91,7 +86,8 @@ fn status(failure: &Failure) -> StatusCode {
         | Failure::Denied(..)
         | Failure::InvalidCredentials { .. }
         | Failure::ProviderUnavailable { .. }
-        | Failure::Repeated(_) => failure.status(),
+        | Failure::Repeated(_)
+        | Failure::Fault(_) => failure.status(),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use poem::http::StatusCode;
 use serde_json::{Value, json};
-use waypost_core::fault::FaultKind;
 use waypost_core::issue::Issue;
 
 use crate::compat::VendorError;
@@ -64,10 +63,6 @@ fn status(failure: &Failure) -> StatusCode {
                 false => StatusCode::BAD_REQUEST,
             }
         }
-        Failure::Fault(fault) => match fault.kind() {
-            FaultKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            FaultKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        },
         Failure::Interrupted { cause, .. } => status(cause),
         Failure::Invalid(_)
         | Failure::Unauthenticated
@@ -85,6 +80,7 @@ fn status(failure: &Failure) -> StatusCode {
         | Failure::Denied(..)
         | Failure::InvalidCredentials { .. }
         | Failure::ProviderUnavailable { .. }
-        | Failure::Repeated(_) => failure.status(),
+        | Failure::Repeated(_)
+        | Failure::Fault(_) => failure.status(),
     }
 }

@@ -206,24 +206,21 @@ impl Adapter for Mailgun {
     }
 
     fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
-        match MailgunApi::of(access) {
-            Ok(api) => domain_changes::add(api, domain.to_owned()),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(MailgunApi::of(access), |api| {
+            domain_changes::add(api, domain.to_owned())
+        })
     }
 
     fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
-        match MailgunApi::of(access) {
-            Ok(api) => domain_changes::verify(&api, domain),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(MailgunApi::of(access), |api| {
+            domain_changes::verify(&api, domain)
+        })
     }
 
     fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
-        match MailgunApi::of(access) {
-            Ok(api) => domain_changes::remove(&api, domain),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(MailgunApi::of(access), |api| {
+            domain_changes::remove(&api, domain)
+        })
     }
 
     fn register_events(
@@ -231,17 +228,15 @@ impl Adapter for Mailgun {
         access: &AccountAccess<'_>,
         target: EventTarget,
     ) -> CallStep<Registration> {
-        match MailgunApi::of(access) {
-            Ok(api) => event_webhook::register(api, target),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(MailgunApi::of(access), |api| {
+            event_webhook::register(api, target)
+        })
     }
 
     fn look_up(&self, access: &AccountAccess<'_>, query: &MessageQuery) -> CallStep<LookupResult> {
-        match MailgunApi::of(access) {
-            Ok(api) => lookup::look_up(api, query, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(MailgunApi::of(access), |api| {
+            lookup::look_up(api, query, access.now)
+        })
     }
 
     fn suppressions(
@@ -249,10 +244,9 @@ impl Adapter for Mailgun {
         access: &AccountAccess<'_>,
         cursor: &ListCursor,
     ) -> CallStep<ListResult> {
-        match MailgunApi::of(access) {
-            Ok(api) => suppressions::read(&api, cursor),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(MailgunApi::of(access), |api| {
+            suppressions::read(&api, cursor)
+        })
     }
 
     fn templates(
@@ -260,10 +254,9 @@ impl Adapter for Mailgun {
         access: &AccountAccess<'_>,
         page: Option<&str>,
     ) -> CallStep<Inventory<InventoryPage<ListedTemplate>>> {
-        match MailgunApi::of(access) {
-            Ok(api) => inventory::templates(&api, page, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(MailgunApi::of(access), |api| {
+            inventory::templates(&api, page, access.now)
+        })
     }
 
     fn template(
@@ -271,20 +264,18 @@ impl Adapter for Mailgun {
         access: &AccountAccess<'_>,
         id: &str,
     ) -> CallStep<Inventory<StoredTemplate>> {
-        match MailgunApi::of(access) {
-            Ok(api) => inventory::template(&api, id, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(MailgunApi::of(access), |api| {
+            inventory::template(&api, id, access.now)
+        })
     }
 
     fn webhooks(
         &self,
         access: &AccountAccess<'_>,
     ) -> CallStep<Inventory<InventoryPage<StoredWebhook>>> {
-        match MailgunApi::of(access) {
-            Ok(api) => inventory::webhooks(&api, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(MailgunApi::of(access), |api| {
+            inventory::webhooks(&api, access.now)
+        })
     }
 }
 

@@ -259,17 +259,15 @@ impl Adapter for Postmark {
         access: &AccountAccess<'_>,
         target: EventTarget,
     ) -> CallStep<Registration> {
-        match PostmarkApi::of(access) {
-            Ok(api) => event_webhook::register(&api, target),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(PostmarkApi::of(access), |api| {
+            event_webhook::register(&api, target)
+        })
     }
 
     fn look_up(&self, access: &AccountAccess<'_>, query: &MessageQuery) -> CallStep<LookupResult> {
-        match PostmarkApi::of(access) {
-            Ok(api) => lookup::look_up(&api, query, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(PostmarkApi::of(access), |api| {
+            lookup::look_up(&api, query, access.now)
+        })
     }
 
     fn suppressions(
@@ -277,10 +275,9 @@ impl Adapter for Postmark {
         access: &AccountAccess<'_>,
         cursor: &ListCursor,
     ) -> CallStep<ListResult> {
-        match PostmarkApi::of(access) {
-            Ok(api) => suppressions::read(&api, cursor),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(PostmarkApi::of(access), |api| {
+            suppressions::read(&api, cursor)
+        })
     }
 
     fn templates(
@@ -288,10 +285,9 @@ impl Adapter for Postmark {
         access: &AccountAccess<'_>,
         page: Option<&str>,
     ) -> CallStep<Inventory<InventoryPage<ListedTemplate>>> {
-        match PostmarkApi::of(access) {
-            Ok(api) => inventory::templates(&api, page, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(PostmarkApi::of(access), |api| {
+            inventory::templates(&api, page, access.now)
+        })
     }
 
     fn template(
@@ -299,20 +295,18 @@ impl Adapter for Postmark {
         access: &AccountAccess<'_>,
         id: &str,
     ) -> CallStep<Inventory<StoredTemplate>> {
-        match PostmarkApi::of(access) {
-            Ok(api) => inventory::template(&api, id, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(PostmarkApi::of(access), |api| {
+            inventory::template(&api, id, access.now)
+        })
     }
 
     fn webhooks(
         &self,
         access: &AccountAccess<'_>,
     ) -> CallStep<Inventory<InventoryPage<StoredWebhook>>> {
-        match PostmarkApi::of(access) {
-            Ok(api) => inventory::webhooks(&api, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(PostmarkApi::of(access), |api| {
+            inventory::webhooks(&api, access.now)
+        })
     }
 }
 

@@ -127,10 +127,9 @@ impl Adapter for Sendgrid {
 
     /// `GET /v3/whitelabel/domains`, a bare array with the DNS records in it.
     fn domains(&self, access: &AccountAccess<'_>) -> CallStep<DomainList> {
-        match SendgridApi::of(access) {
-            Ok(api) => list_domains(api, 0, Vec::new()),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SendgridApi::of(access), |api| {
+            list_domains(api, 0, Vec::new())
+        })
     }
 
     fn limits(&self) -> &'static MailLimits {
@@ -184,24 +183,21 @@ impl Adapter for Sendgrid {
     }
 
     fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
-        match SendgridApi::of(access) {
-            Ok(api) => domain_changes::add(api, domain.to_owned()),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SendgridApi::of(access), |api| {
+            domain_changes::add(api, domain.to_owned())
+        })
     }
 
     fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
-        match SendgridApi::of(access) {
-            Ok(api) => domain_changes::verify(api, domain.to_owned()),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SendgridApi::of(access), |api| {
+            domain_changes::verify(api, domain.to_owned())
+        })
     }
 
     fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
-        match SendgridApi::of(access) {
-            Ok(api) => domain_changes::remove(api, domain.to_owned()),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SendgridApi::of(access), |api| {
+            domain_changes::remove(api, domain.to_owned())
+        })
     }
 
     fn register_events(
@@ -209,17 +205,15 @@ impl Adapter for Sendgrid {
         access: &AccountAccess<'_>,
         target: EventTarget,
     ) -> CallStep<Registration> {
-        match SendgridApi::of(access) {
-            Ok(api) => event_webhook::register(api, target),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SendgridApi::of(access), |api| {
+            event_webhook::register(api, target)
+        })
     }
 
     fn look_up(&self, access: &AccountAccess<'_>, query: &MessageQuery) -> CallStep<LookupResult> {
-        match SendgridApi::of(access) {
-            Ok(api) => lookup::look_up(api, query, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SendgridApi::of(access), |api| {
+            lookup::look_up(api, query, access.now)
+        })
     }
 
     fn suppressions(
@@ -227,10 +221,9 @@ impl Adapter for Sendgrid {
         access: &AccountAccess<'_>,
         cursor: &ListCursor,
     ) -> CallStep<ListResult> {
-        match SendgridApi::of(access) {
-            Ok(api) => suppressions::read(&api, cursor),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SendgridApi::of(access), |api| {
+            suppressions::read(&api, cursor)
+        })
     }
 
     fn templates(
@@ -238,10 +231,9 @@ impl Adapter for Sendgrid {
         access: &AccountAccess<'_>,
         page: Option<&str>,
     ) -> CallStep<Inventory<InventoryPage<ListedTemplate>>> {
-        match SendgridApi::of(access) {
-            Ok(api) => inventory::templates(&api, page, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SendgridApi::of(access), |api| {
+            inventory::templates(&api, page, access.now)
+        })
     }
 
     fn template(
@@ -249,20 +241,18 @@ impl Adapter for Sendgrid {
         access: &AccountAccess<'_>,
         id: &str,
     ) -> CallStep<Inventory<StoredTemplate>> {
-        match SendgridApi::of(access) {
-            Ok(api) => inventory::template(&api, id, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SendgridApi::of(access), |api| {
+            inventory::template(&api, id, access.now)
+        })
     }
 
     fn webhooks(
         &self,
         access: &AccountAccess<'_>,
     ) -> CallStep<Inventory<InventoryPage<StoredWebhook>>> {
-        match SendgridApi::of(access) {
-            Ok(api) => inventory::webhooks(&api, access.now),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SendgridApi::of(access), |api| {
+            inventory::webhooks(&api, access.now)
+        })
     }
 }
 

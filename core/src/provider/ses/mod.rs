@@ -170,10 +170,7 @@ impl Adapter for Ses {
 
     /// `GET /v2/email/identities`, then each domain's record.
     fn domains(&self, access: &AccountAccess<'_>) -> CallStep<DomainList> {
-        match SesApi::of(access) {
-            Ok(api) => domains::list(api),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SesApi::of(access), domains::list)
     }
 
     /// `POST /v2/email/outbound-emails` with one recipient: one bad recipient rejects the
@@ -239,24 +236,21 @@ impl Adapter for Ses {
     }
 
     fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
-        match SesApi::of(access) {
-            Ok(api) => domain_changes::add(api, domain.to_owned()),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SesApi::of(access), |api| {
+            domain_changes::add(api, domain.to_owned())
+        })
     }
 
     fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
-        match SesApi::of(access) {
-            Ok(api) => domain_changes::verify(api, domain.to_owned()),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SesApi::of(access), |api| {
+            domain_changes::verify(api, domain.to_owned())
+        })
     }
 
     fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
-        match SesApi::of(access) {
-            Ok(api) => domain_changes::remove(api, domain.to_owned()),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SesApi::of(access), |api| {
+            domain_changes::remove(api, domain.to_owned())
+        })
     }
 
     /// Makes no call; returns the steps for the customer.
@@ -285,10 +279,7 @@ impl Adapter for Ses {
         access: &AccountAccess<'_>,
         cursor: &ListCursor,
     ) -> CallStep<ListResult> {
-        match SesApi::of(access) {
-            Ok(api) => suppressions::read(&api, cursor),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SesApi::of(access), |api| suppressions::read(&api, cursor))
     }
 
     fn templates(
@@ -296,10 +287,7 @@ impl Adapter for Ses {
         access: &AccountAccess<'_>,
         page: Option<&str>,
     ) -> CallStep<Inventory<InventoryPage<ListedTemplate>>> {
-        match SesApi::of(access) {
-            Ok(api) => inventory::templates(&api, page),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SesApi::of(access), |api| inventory::templates(&api, page))
     }
 
     fn template(
@@ -307,10 +295,7 @@ impl Adapter for Ses {
         access: &AccountAccess<'_>,
         id: &str,
     ) -> CallStep<Inventory<StoredTemplate>> {
-        match SesApi::of(access) {
-            Ok(api) => inventory::template(&api, id),
-            Err(unusable) => CallStep::Done(unusable.into()),
-        }
+        CallStep::with(SesApi::of(access), |api| inventory::template(&api, id))
     }
 
     fn webhooks(
