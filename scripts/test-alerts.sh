@@ -17,6 +17,7 @@ readonly ALERTS_POSTGRES_PORT=20532
 readonly ALERTS_REDIS_PORT=20579
 readonly ALERTS_API_PORT=20540
 readonly ALERTS_HEALTH_PORT=20541
+readonly ALERTS_SUBMISSION_PORT=20545
 readonly ALERTS_SIMULATOR_PORT=20550
 readonly ALERTS_RECEIVER_PORT=20551
 readonly ALERTS_PROMETHEUS_PORT=20590
@@ -145,11 +146,13 @@ configure() {
     choose_port api-health "$ALERTS_HEALTH_PORT" && API_HEALTH=127.0.0.1:$CHOSEN_PORT
     choose_port worker "$ALERTS_HEALTH_PORT" && WORKER_HEALTH=127.0.0.1:$CHOSEN_PORT
     choose_port scheduler "$ALERTS_HEALTH_PORT" && SCHEDULER_HEALTH=127.0.0.1:$CHOSEN_PORT
+    choose_port smtp "$ALERTS_HEALTH_PORT" && SMTP_HEALTH=127.0.0.1:$CHOSEN_PORT
+    choose_port submission "$ALERTS_SUBMISSION_PORT" && WAYPOST_SUBMISSION_LISTEN=127.0.0.1:$CHOSEN_PORT
     choose_port other-api "$ALERTS_HEALTH_PORT" && OTHER_API=127.0.0.1:$CHOSEN_PORT
     choose_port other-api-health "$ALERTS_HEALTH_PORT" && OTHER_API_HEALTH=127.0.0.1:$CHOSEN_PORT
     choose_port prometheus "$ALERTS_PROMETHEUS_PORT" && PROMETHEUS=http://127.0.0.1:$CHOSEN_PORT
     HANGING=$STATE/hanging
-    export DATABASE_URL REDIS_URL WAYPOST_LISTEN WAYPOST_URL WAYPOST_ENV=development WAYPOST_LOG=warn
+    export DATABASE_URL REDIS_URL WAYPOST_LISTEN WAYPOST_SUBMISSION_LISTEN WAYPOST_URL WAYPOST_ENV=development WAYPOST_LOG=warn
     export WAYPOST_PUBLIC_URL=$WAYPOST_URL WAYPOST_PROVIDER_BASE_URL=$SIMULATOR_URL WAYPOST_WEBHOOK_TIMEOUT=2s
     # A worker that was stopped and started again takes up its mail at once.
     export WAYPOST_RETRY_FIRST=1s WAYPOST_RETRY_LONGEST=5s
@@ -162,11 +165,13 @@ start_programs() {
     start_api
     start_worker
     start_scheduler
+    start_smtp
     wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
 }
 
 start_api() { WAYPOST_HEALTH_LISTEN=$API_HEALTH spawn api alerts "$BIN/waypost-api" serve; }
 start_worker() { WAYPOST_HEALTH_LISTEN=$WORKER_HEALTH spawn worker alerts "$BIN/waypost-worker"; }
+start_smtp() { WAYPOST_HEALTH_LISTEN=$SMTP_HEALTH spawn smtp alerts "$BIN/waypost-smtp"; }
 start_scheduler() { WAYPOST_HEALTH_LISTEN=$SCHEDULER_HEALTH spawn scheduler alerts "$BIN/waypost-scheduler"; }
 
 # connect : makes an organization with a provider account and a webhook endpoint.
@@ -190,7 +195,7 @@ start_prometheus() {
     {
         printf 'global: { scrape_interval: 3s, scrape_timeout: 3s, evaluation_interval: 1s }\n'
         printf 'rule_files: [rules.yml]\nscrape_configs:\n'
-        for job in api worker scheduler; do
+        for job in api worker scheduler smtp; do
             printf '  - job_name: waypost-%s\n    file_sd_configs: [{ files: [%s.json], refresh_interval: 1s }]\n' "$job" "$job"
             [[ $job != scheduler ]] || printf '    scrape_interval: 5s\n    scrape_timeout: 5s\n'
         done
@@ -198,6 +203,7 @@ start_prometheus() {
     watch_targets api "$API_HEALTH"
     watch_targets worker "$WORKER_HEALTH"
     watch_targets scheduler "$SCHEDULER_HEALTH"
+    watch_targets smtp "$SMTP_HEALTH"
     spawn prometheus alerts prometheus --config.file="$STATE/prometheus.yml" --storage.tsdb.path="$STATE/prometheus" \
         --web.listen-address="${PROMETHEUS#http://}" --log.level=warn
     wait_for_server prometheus prometheus_answers || { show_log_tail prometheus; die "Prometheus did not start"; }

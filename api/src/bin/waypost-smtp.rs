@@ -18,7 +18,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Waypost's SMTP submission: takes mail of programs that speak SMTP. Its settings are
 /// variables of its environment; `waypost-api config` prints them.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "waypost-smtp", version)]
 struct SubmissionArguments {}
 
 fn main() -> ExitCode {

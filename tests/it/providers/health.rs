@@ -1,10 +1,12 @@
 //! How accounts do at the moment.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Fault, FaultCalls, FaultKind, Provider};
-use waypost_tests::{TestApp, message_to, wait_until};
+use waypost_tests::{TestApp, message_to, wait_until, wait_within};
 
 use super::quiet;
 
@@ -185,9 +187,11 @@ async fn the_rate_of_a_throttled_account_is_shown() {
     for nth in 0..30 {
         app.send_to(&format!("r{nth}@example.org")).await;
     }
+    // A worker tells its rate every 200 ms, and the rate counts for five seconds: the clock rests meanwhile.
     wait_until("the rate is shown", async || {
         app.advance(TimeDelta::minutes(1));
-        health(&app, &id).await["throttledRatePerSecond"].is_number()
+        let is_shown = async || health(&app, &id).await["throttledRatePerSecond"].is_number();
+        wait_within(Duration::from_secs(2), is_shown).await
     })
     .await;
     let shown = health(&app, &id).await;

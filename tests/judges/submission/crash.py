@@ -72,12 +72,13 @@ def die_at_every_byte(tally, program):
 def kill_the_server(tally):
     """Senders repeat each mail until its 250, while the server is killed again and again."""
     names = [f"kill{sender}x{nth}" for sender in range(SENDERS) for nth in range(MAILS_PER_SENDER)]
-    current = [Program("killed-0")]
+    program = Program("killed-0")
+    ports = program.port, program.tls_port
     replies = {}
 
     def send(own):
         for name in own:
-            replies[name] = repeat(current[0], name)
+            replies[name] = repeat(program, name)
 
     def part(nth):
         return threading.Thread(target=send, args=[names[nth::SENDERS]])
@@ -85,17 +86,18 @@ def kill_the_server(tally):
     senders = [part(nth) for nth in range(SENDERS)]
     for sender in senders:
         sender.start()
+    running = program
     for nth in range(KILLS):
         time.sleep(0.4)
-        current[0].process.kill()
-        current[0].process.wait()
-        current[0] = Program(f"killed-{nth + 1}")
+        running.process.kill()
+        running.process.wait()
+        running = Program(f"killed-{nth + 1}", ports)
     for sender in senders:
         sender.join()
     for name in names:
         reply = replies.get(name, "no reply")
         tally.check(f"{name} is accepted in the end", reply.startswith("250 "), reply)
-    current[0].stop()
+    running.stop()
     return names
 
 
