@@ -24,27 +24,30 @@ COPY simulator/Cargo.toml simulator/
 COPY bench/Cargo.toml bench/
 COPY chaos/Cargo.toml chaos/
 COPY sdks/generator/Cargo.toml sdks/generator/
-RUN for crate in core api worker scheduler simulator tests bench chaos sdks/generator; do \
+COPY deploy/image/Cargo.toml deploy/image/
+RUN for crate in core api worker scheduler simulator tests bench chaos sdks/generator deploy/image; do \
         mkdir -p "$crate/src" && touch "$crate/src/lib.rs"; \
     done \
-    && for crate in api worker scheduler simulator bench chaos sdks/generator; do \
+    && for crate in api worker scheduler simulator bench chaos sdks/generator deploy/image; do \
         echo 'fn main() {}' > "$crate/src/main.rs"; \
     done \
     && mkdir -p tests/it api/src/bin && for program in tests/it/main.rs api/src/bin/waypost-smtp.rs; do \
         echo 'fn main() {}' > "$program"; \
     done \
-    && cargo auditable build --release --locked --bins \
-    && rm -rf ./*/src sdks/generator/src tests/it
+    && cargo auditable build --release --locked --bin waypost --bin waypost-simulator \
+    && rm -rf ./*/src sdks/generator/src deploy/image/src tests/it
 
 COPY . .
-# The copied files may be older than the empty ones were; cargo compares times.
-RUN find core api worker scheduler simulator -name '*.rs' -exec touch {} + \
-    && cargo auditable build --release --locked --bins \
+# The copied files may be older than the empty ones were; cargo compares times. `waypost` is all programs in one file: the
+# name that it is called by chooses one.
+RUN find core api worker scheduler simulator deploy/image -name '*.rs' -exec touch {} + \
+    && cargo auditable build --release --locked --bin waypost --bin waypost-simulator \
+    && mkdir /programs && cp target/release/waypost /programs/ \
+    && for program in api worker scheduler smtp; do ln -s waypost "/programs/waypost-$program"; done \
     && cp -L "$(gcc -print-file-name=libgcc_s.so.1)" /libgcc_s.so.1
 
 FROM scratch AS binaries
-COPY --from=build /src/target/release/waypost-api /src/target/release/waypost-worker \
-    /src/target/release/waypost-scheduler /src/target/release/waypost-smtp /src/target/release/waypost-simulator /
+COPY --from=build /programs/ /src/target/release/waypost-simulator /
 
 # The C library and the certificates of public authorities, of the Debian release that the programs are built on; no shell,
 # no package manager, no OpenSSL. distroless/cc has libgcc, too, and OpenSSL and libstdc++, which make the image 3 MB larger.
@@ -67,8 +70,7 @@ CMD ["waypost-simulator", "--listen", "0.0.0.0:8090"]
 FROM base AS waypost
 LABEL org.opencontainers.image.title="Waypost" \
       org.opencontainers.image.description="Self-hosted email delivery: API, worker, scheduler and SMTP submission"
-COPY --from=build /src/target/release/waypost-api /src/target/release/waypost-worker /src/target/release/waypost-scheduler \
-    /src/target/release/waypost-smtp /usr/local/bin/
+COPY --from=build /programs/ /usr/local/bin/
 ENV WAYPOST_LISTEN=0.0.0.0:8080
 EXPOSE 8080
 # Asks GET /healthz of WAYPOST_LISTEN. The other programs override it in deploy/compose/compose.yml.

@@ -99,8 +99,10 @@ def check_dockerfile() -> str:
     stages = re.findall(r"^FROM \S+ AS (\S+)", text, re.M)
     require(stages[-1] == "waypost", "the last stage of the Dockerfile is not waypost")
     last = text[text.rindex(" AS waypost"):]
-    copied = set(re.findall(r"/src/target/release/(\S+)", last))
-    require(copied == PROGRAMS, f"the image has {sorted(copied)} and not {sorted(PROGRAMS)}")
+    linked = re.search(r'for program in ([a-z ]+); do ln -s waypost "/programs/waypost-\$program"', text)
+    linked = {f"waypost-{name}" for name in linked[1].split()} if linked else set()
+    require(linked == PROGRAMS, f"the image has {sorted(linked)} and not {sorted(PROGRAMS)}")
+    require("COPY --from=build /programs/ /usr/local/bin/" in last, "the image has no programs")
     user = re.search(r"^USER (\d+):(\d+)$", text, re.M)
     require(user is not None and user[1] != "0", "the image's user is not a number other than 0")
     require("HEALTHCHECK" in last and '"waypost-api", "healthcheck"' in last, "the image has no health check")

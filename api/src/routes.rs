@@ -73,6 +73,8 @@ pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output =
         .around(move |next, request| unknown_fields::wrap(next, request, Arc::clone(&known)))
         .around(rate_limits::wrap)
         .around(compat::wrap)
+        // Without a box here, the type is nested too deeply for an optimized build.
+        .boxed()
         .data(Arc::clone(context))
         .around(move |next, request| request_id::wrap(next, request, ids.clone()))
         .around(move |next, request| methods::wrap(next, request, Arc::clone(&methods)))

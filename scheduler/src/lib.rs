@@ -4,6 +4,7 @@
 //! own (`ticker`), and its latest run is stored for operators (`task_log`).
 
 mod leader;
+pub mod program;
 mod task_log;
 mod tasks;
 mod ticker;

@@ -3,11 +3,12 @@
 //! would not help.
 
 use std::collections::HashMap;
+use std::os::unix::process::CommandExt as _;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{Finished, Program, Refusal, TestApp, wait_until};
+use waypost_tests::{Finished, Program, Refusal, TestApp, binaries, wait_until};
 
 /// A part of every password in these tests.
 const CANARY: &str = "canary";
@@ -306,4 +307,34 @@ async fn every_program_prints_its_name_and_version() {
             "{wrong:?}"
         );
     }
+}
+
+#[test]
+fn the_file_with_all_programs_is_the_one_that_it_is_called() {
+    let called = |name: &str| {
+        let mut command = std::process::Command::new(binaries().join("waypost"));
+        command.arg0(name).arg("--version").env_clear();
+        let output = command
+            .output()
+            .expect("`cargo build --workspace --bins` makes it");
+        (output.status.success(), output)
+    };
+    for name in [
+        "waypost-api",
+        "waypost-worker",
+        "waypost-scheduler",
+        "waypost-smtp",
+    ] {
+        for path in [name.to_owned(), format!("/usr/local/bin/{name}")] {
+            let (success, output) = called(&path);
+            let expected = format!("{name} {}\n", env!("CARGO_PKG_VERSION"));
+            assert!(
+                success && output.stdout == expected.as_bytes(),
+                "{output:?}"
+            );
+        }
+    }
+    let (success, output) = called("waypost");
+    let says = String::from_utf8_lossy(&output.stderr);
+    assert!(!success && says.contains("waypost-scheduler"), "{output:?}");
 }

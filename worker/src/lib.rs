@@ -13,6 +13,7 @@
 //! not answer.
 
 mod fallback_poller;
+pub mod program;
 mod runtime;
 mod send;
 mod shutdown;

@@ -9,6 +9,7 @@ mod import;
 mod jobs;
 mod organizations;
 mod output;
+pub mod program;
 mod schema;
 mod settings;
 mod tasks;
@@ -21,14 +22,14 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
 use waypost_core::db;
 use waypost_core::db::connection_check::SchemaRequirement;
+use waypost_core::fault::Fault;
 use waypost_core::ids::OrganizationId;
 use waypost_core::reencrypt::{self, SecretColumn};
-use waypost_core::telemetry::{self, traces};
+use waypost_core::startup;
 
 use output::OutputFormat;
 use settings::ConfigFormat;
@@ -42,7 +43,7 @@ const NO_COMMAND: u8 = 2;
 /// Settings are environment variables: `waypost-api config` lists them. Results go to standard
 /// output, everything else to standard error. A command that fails exits with 1.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "waypost-api", version)]
 pub struct ApiArguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -207,21 +208,15 @@ async fn run_command(command: Command, format: OutputFormat) -> Result<(), Comma
 }
 
 async fn serve() -> Result<(), CommandError> {
-    let settings = Settings::from_env()?;
-    telemetry::init(&settings.log.filter, settings.log.format);
-    telemetry::log_panics();
-    telemetry::instruments::start("api");
-    traces::start(settings.monitoring.traces.as_ref(), "api")?;
-    settings.warn_of_unknown();
-    let listen = settings.api.listen;
-    let listener = TcpListener::bind(listen)
-        .await
-        .map_err(|error| format!("cannot listen on {listen} (WAYPOST_LISTEN): {error}"))?;
-    let shutdown = CancellationToken::new();
-    tokio::spawn(telemetry::cancel_on_signal(shutdown.clone()));
-    let served = crate::serve(&settings, Clock::system(), listener, shutdown).await;
-    traces::stop();
-    Ok(served?)
+    let serve = async |settings: Settings, shutdown| {
+        let listen = settings.api.listen;
+        let listener = TcpListener::bind(listen).await.map_err(|error| {
+            let problem = format!("cannot listen on {listen} (WAYPOST_LISTEN): {error}");
+            Fault::internal("start", problem)
+        })?;
+        crate::serve(&settings, Clock::system(), listener, shutdown).await
+    };
+    startup::run_program("api", serve).await
 }
 
 async fn migrate(format: OutputFormat) -> Result<(), CommandError> {

@@ -11,6 +11,7 @@
 mod certificate;
 mod connection;
 mod login;
+pub mod program;
 mod reply;
 mod request;
 mod session;
