@@ -34,14 +34,14 @@ RUN for crate in core api worker scheduler simulator tests bench chaos sdks/gene
     && mkdir -p tests/it api/src/bin && for program in tests/it/main.rs api/src/bin/waypost-smtp.rs; do \
         echo 'fn main() {}' > "$program"; \
     done \
-    && cargo auditable build --release --locked --bin waypost --bin waypost-simulator \
+    && cargo auditable build --release --locked -p waypost-image -p waypost-simulator \
     && rm -rf ./*/src sdks/generator/src deploy/image/src tests/it
 
 COPY . .
 # The copied files may be older than the empty ones were; cargo compares times. `waypost` is all programs in one file: the
 # name that it is called by chooses one.
 RUN find core api worker scheduler simulator deploy/image -name '*.rs' -exec touch {} + \
-    && cargo auditable build --release --locked --bin waypost --bin waypost-simulator \
+    && cargo auditable build --release --locked -p waypost-image -p waypost-simulator \
     && mkdir /programs && cp target/release/waypost /programs/ \
     && for program in api worker scheduler smtp; do ln -s waypost "/programs/waypost-$program"; done \
     && cp -L "$(gcc -print-file-name=libgcc_s.so.1)" /libgcc_s.so.1

@@ -11,9 +11,12 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use waypost_core::clock::Timestamp;
 use waypost_core::config::CertificateFiles;
 use waypost_core::fault::Fault;
 use waypost_core::warn_seldom;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
 
 /// How long a look at the files counts.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -77,6 +80,15 @@ impl TlsCertificate {
 
 fn changed(files: &CertificateFiles) -> FilesChanged {
     [&files.certificate, &files.key].map(|path| fs::metadata(path).ok()?.modified().ok())
+}
+
+/// When the server's certificate, the first of the file, expires; `None` if it cannot be read.
+pub(super) fn expires_at(files: &CertificateFiles) -> Option<Timestamp> {
+    let der = CertificateDer::from_pem_file(&files.certificate).ok()?;
+    let certificate = Certificate::from_der(&der).ok()?;
+    let validity = certificate.tbs_certificate().validity();
+    let since_1970 = validity.not_after.to_unix_duration();
+    Some((SystemTime::UNIX_EPOCH + since_1970).into())
 }
 
 /// Reads both files.

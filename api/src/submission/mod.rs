@@ -31,7 +31,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
-use waypost_core::clock::Clock;
+use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::config::{CertificateFiles, Settings, SubmissionSettings};
 use waypost_core::fault::Fault;
 use waypost_core::health_server;
@@ -57,12 +57,13 @@ struct Submission {
     closing: CancellationToken,
 }
 
-/// Checks the files of a certificate.
+/// Checks the files of a certificate; when it expires, if that can be read.
 ///
 /// # Errors
 /// What is wrong, with the setting and the path.
-pub(crate) fn check_certificate(files: &CertificateFiles) -> Result<(), String> {
-    certificate::read(files).map(drop)
+pub(crate) fn check_certificate(files: &CertificateFiles) -> Result<Option<Timestamp>, String> {
+    certificate::read(files)?;
+    Ok(certificate::expires_at(files))
 }
 
 /// The sockets of the program.

@@ -1,8 +1,10 @@
 //! `waypost-api doctor` finds what an operator can get wrong and what can go wrong.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use waypost_core::clock::Clock;
 use waypost_core::crypto::seal::EXAMPLE_KEYS;
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Fault, FaultCalls, FaultKind, Provider};
@@ -205,6 +207,37 @@ async fn too_few_open_files_are_found() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let checks = report["checks"].as_array().unwrap();
     assert_found(checks, "open-files", "warning", "may open 300 files");
+}
+
+#[tokio::test]
+async fn a_certificate_of_smtp_submission_that_expires_is_found() {
+    let app = quiet().start().await;
+    let folder = std::env::temp_dir().join(format!("waypost-doctor-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (certificate, key) = (path("certificate.pem"), path("key.pem"));
+    let settings = [
+        ("WAYPOST_SUBMISSION_TLS_CERTIFICATE", certificate.as_str()),
+        ("WAYPOST_SUBMISSION_TLS_KEY", key.as_str()),
+    ];
+    for (days, status, part) in [
+        (-1, "error", "it expired on"),
+        (13, "warning", "it expires on"),
+        (15, "ok", "belongs to its key"),
+    ] {
+        let names = vec!["smtp.example.com".to_owned()];
+        let mut parameters = rcgen::CertificateParams::new(names).unwrap();
+        let seconds = Clock::system().now().timestamp() + days * 24 * 3_600;
+        parameters.not_after =
+            rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds.cast_unsigned());
+        let pair = rcgen::KeyPair::generate().unwrap();
+        let signed = parameters.self_signed(&pair).unwrap();
+        std::fs::write(&certificate, signed.pem()).unwrap();
+        std::fs::write(&key, pair.serialize_pem()).unwrap();
+        let checks = doctor(&with(&app, &settings)).await;
+        assert_found(&checks, "smtp-certificate", status, part);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[tokio::test]

@@ -3,9 +3,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 use url::{Host, Url};
+use waypost_core::clock::Clock;
 use waypost_core::config::{Environment, ExaminedSettings, Settings};
 use waypost_core::network::guard::AddressGuard;
 use waypost_core::process;
@@ -16,6 +18,9 @@ use crate::submission;
 
 /// How long the look-up of a name may take.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long before its end a certificate should be renewed: those of Let's Encrypt are renewed a
+/// month before, so that half of the tries have failed by then.
+const RENEWAL_DUE: TimeDelta = TimeDelta::days(14);
 /// Open files that an API needs beside its clients' connections.
 const OTHER_FILES: u64 = 300;
 
@@ -66,15 +71,29 @@ fn check_certificates(settings: &Settings, report: &mut Report) {
 /// The certificate of `waypost-smtp`, where the settings of this process name one.
 fn check_smtp_certificate(settings: &Settings, report: &mut Report) {
     const NAME: &str = "smtp-certificate";
+    const RENEW: &str = "renew it; waypost-smtp uses the new file without a restart";
     let Some(files) = &settings.submission.certificate else {
         return;
     };
-    match submission::check_certificate(files) {
-        Ok(()) => report.ok(NAME, "can be read and belongs to its key"),
+    let expires_at = match submission::check_certificate(files) {
+        Ok(expires_at) => expires_at,
         Err(problem) => {
             let fix = "waypost-smtp does not start without it";
             report.found(Severity::Error, NAME, problem, fix);
+            return;
         }
+    };
+    let now = Clock::system().now();
+    match expires_at {
+        Some(end) if end <= now => {
+            let message = format!("it expired on {}, and clients refuse it", end.date_naive());
+            report.found(Severity::Error, NAME, message, RENEW);
+        }
+        Some(end) if end - now < RENEWAL_DUE => {
+            let message = format!("it expires on {}", end.date_naive());
+            report.found(Severity::Warning, NAME, message, RENEW);
+        }
+        Some(_) | None => report.ok(NAME, "can be read and belongs to its key"),
     }
 }
 
