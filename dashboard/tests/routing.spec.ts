@@ -49,6 +49,10 @@ test("a rule is made with conditions, fallbacks and a place, then changed and re
   await page.getByLabel("Account", { exact: true }).selectOption(first.id);
   await page.getByRole("button", { name: "Add a fallback" }).click();
   await page.getByLabel("Fallback 1", { exact: true }).selectOption(second.id);
+  // A fallback that becomes the account changes places with it; and back again.
+  await page.getByLabel("Account", { exact: true }).selectOption(second.id);
+  await expect(page.getByLabel("Fallback 1", { exact: true })).toHaveValue(first.id);
+  await page.getByLabel("Account", { exact: true }).selectOption(first.id);
   await page.getByLabel("Send again at once").check();
   await look(page, "routing-rule");
   await page.getByRole("button", { name: "Add the rule" }).click();
@@ -149,5 +153,15 @@ test("where would this mail go: each rule passed over, the account, and its fall
   await page.getByRole("button", { name: "Show the way" }).click();
   await expect(page.getByRole("alert")).toContainText("unverified.example.net is not verified");
   await look(page, "routing-where-refused");
+
+  // The domain alone says as much; and who comes back from a rule finds the question again.
+  await page.getByLabel("From").fill(domain);
+  await page.getByRole("button", { name: "Show the way" }).click();
+  await expect(way.getByText(`${first.displayName} sends the mail`)).toBeVisible();
+  await way.getByRole("link", { name: chosen }).click();
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("tab", { name: "Where would this mail go?" }).click();
+  await expect(page.getByLabel("From")).toHaveValue(domain);
+  await expect(way.getByText(`${first.displayName} sends the mail`)).toBeVisible();
   await tearDown();
 });

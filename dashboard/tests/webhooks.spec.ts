@@ -192,6 +192,10 @@ test("the day's failed deliveries are replayed in two clicks", async ({ page, wa
   }).toPass({ timeout: 30_000 });
   const table = page.getByRole("table", { name: "Deliveries" });
   await expect(table.getByText("Delivered", { exact: true })).toHaveCount(3, { timeout: 20_000 });
+  // What was delivered is not replayed once more.
+  await page.getByRole("button", { name: "Replay", exact: true }).first().click();
+  await expect(dialog.getByRole("button", { name: "Replay", exact: true })).toBeDisabled();
+  await page.keyboard.press("Escape");
   // The same delivery, under the same id.
   const ids = receiver.bodies.map(({ headers }) => headers["webhook-id"]);
   for (const { id } of failed) expect(ids.filter((one) => one === id).length).toBe(2);

@@ -6,7 +6,7 @@ import { NotAllowed } from "@/ui/not-allowed";
 import { Page } from "@/ui/page";
 import { Tabs } from "@/ui/tabs";
 import { Rules } from "./rules";
-import { type Question, Where } from "./where";
+import { lastQuestion, type Question, Where } from "./where";
 
 export interface RoutingSearch extends Question {
   tab?: "where" | undefined;
@@ -35,7 +35,7 @@ export function RoutingPage({ search, go }: Props) {
       {may("PROVIDERS_READ") ? (
         <Tabs
           value={search.tab ?? "rules"}
-          onChange={(tab) => go(tab === "where" ? { ...search, tab } : {})}
+          onChange={(tab) => go(tab === "where" ? { ...lastQuestion(), ...search, tab } : {})}
           tabs={[
             { value: "rules", label: "Rules", content: <Rules /> },
             { value: "where", label: "Where would this mail go?", content: <Where question={search} ask={(question) => go({ ...question, tab: "where" })} /> },

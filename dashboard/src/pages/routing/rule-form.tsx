@@ -185,7 +185,8 @@ function Sending({ draft, change, accounts }: PartProps & { accounts: readonly P
               onChange={(event) =>
                 change({
                   providerAccountId: event.target.value,
-                  fallbacks: draft.fallbacks.filter((id) => id !== event.target.value),
+                  // A fallback that becomes the account changes places with it.
+                  fallbacks: draft.fallbacks.map((id) => (id === event.target.value ? draft.providerAccountId : id)),
                 })
               }
               options={accountOptions(accounts)}

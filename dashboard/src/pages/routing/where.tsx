@@ -25,6 +25,10 @@ export interface Question {
 export const tagList = (text: string | undefined): string[] =>
   (text ?? "").split(",").map((tag) => tag.trim()).filter(Boolean);
 
+/** What was asked last, for whoever comes back from a rule that they changed. */
+let asked: Question = {};
+export const lastQuestion = (): Question => asked;
+
 interface Props {
   question: Question;
   ask(question: Question): void;
@@ -41,18 +45,19 @@ export function Where({ question, ask }: Props) {
   const route = useQuery({
     // Below the key of the rules: a change of a rule makes the answer stale.
     queryKey: ["routing-rules", "where", question.from, question.tags],
-    queryFn: ({ signal }) => waypost.routingRules.resolve({ from: question.from ?? "", tags: tagList(question.tags) }, { signal }),
+    queryFn: ({ signal }) => waypost.routingRules.resolve({ from: addressOf(question.from ?? ""), tags: tagList(question.tags) }, { signal }),
     enabled: question.from !== undefined,
   });
   const submit = () => {
+    asked = { from, tags: tags || undefined };
     if (from === question.from && tags === (question.tags ?? "")) void route.refetch();
-    else ask({ from, tags: tags || undefined });
+    else ask(asked);
   };
   return (
     <div className="grid grid-cols-1 items-start gap-5 lg:grid-cols-[20rem_minmax(0,1fr)]">
       <Card title="The mail" description="Nothing is sent.">
         <Form error={route.error} onSubmit={submit} label="Where would this mail go?">
-          <Field label="From" path="from" hint="An address of the sender.">
+          <Field label="From" path="from" hint="An address of the sender, or only its domain.">
             {(control) => (
               <Input {...control} value={from} onChange={(event) => setFrom(event.target.value)} placeholder="shop@example.com" spellCheck={false} />
             )}
@@ -88,6 +93,9 @@ interface AnswerProps {
   from: string;
   tags: readonly string[];
 }
+
+/** Rules look at the domain alone, so any address of it has the same answer. */
+const addressOf = (from: string): string => (from.includes("@") ? from : `anyone@${from.trim()}`);
 
 /** The domain of an address, also of `Ada <ada@example.com>`. */
 const domainOf = (from: string): string => from.slice(from.lastIndexOf("@") + 1).replace(/[>\s]+$/, "").toLowerCase();

@@ -30,8 +30,12 @@ export function SendPage({ search }: { search: SendSearch }) {
   );
 }
 
+const FROM_KEY = "waypost.from";
+
 const firstForm = (search: SendSearch): SendForm => ({
   ...emptyForm,
+  // The sender that a message was sent from last, in this browser.
+  from: localStorage.getItem(FROM_KEY) ?? "",
   to: search.to ?? "",
   content: search.templateId ? "template" : "own",
   templateId: search.templateId ?? "",
@@ -45,7 +49,10 @@ function Compose({ search }: { search: SendSearch }) {
   const { request, problems } = useMemo(() => requestOf(form), [form]);
   const send = useMutation({
     mutationFn: () => waypost.messages.send(request),
-    onSuccess: () => void queries.invalidateQueries({ queryKey: ["messages"] }),
+    onSuccess: () => {
+      if (request.from) localStorage.setItem(FROM_KEY, request.from);
+      return queries.invalidateQueries({ queryKey: ["messages"] });
+    },
   });
   const isBlocked = Object.keys(problems).length > 0;
   const change = (part: Partial<SendForm>) => {

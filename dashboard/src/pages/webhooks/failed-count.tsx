@@ -18,7 +18,7 @@ async function countOf(id: string, params: Params): Promise<number> {
   return page.pagination?.total ?? page.data.length;
 }
 
-/** How many deliveries of a period were not delivered. */
+/** How many deliveries of a period were not delivered; an empty beginning is still to be chosen. */
 export function useUndelivered(id: string, from: string, to?: string) {
   const period = { from, ...(to && { to }) };
   return useQuery({
@@ -30,6 +30,7 @@ export function useUndelivered(id: string, from: string, to?: string) {
       ]);
       return { failed, waiting };
     },
+    enabled: from !== "",
     refetchInterval: 30_000,
   });
 }

@@ -50,6 +50,7 @@ export function ReplayDialog({ endpoint, onClose }: { endpoint: WebhookEndpoint;
   const [from, setFrom] = useState("");
   const [to, setTo] = useState("");
   const span = periodOf(period, from, to);
+  const { data: undelivered } = useUndelivered(endpoint.id, span.since, span.until);
   const replay = useMutation({
     mutationFn: async () => replaySpan(endpoint.id, which, span),
     onSuccess: async (replayed) => {
@@ -81,9 +82,11 @@ export function ReplayDialog({ endpoint, onClose }: { endpoint: WebhookEndpoint;
           <Field label="Which">
             {(control) => <Select {...control} options={WHICH} value={which} onChange={(event) => setWhich(event.target.value as Which)} />}
           </Field>
-          {span.since && <CountOf id={endpoint.id} since={span.since} until={span.until} which={which} />}
+          <p aria-live="polite" className="min-h-5 text-[13px] text-text-2">
+            {span.since && undelivered && countText(which, undelivered)}
+          </p>
           <FormActions>
-            <Submit busy={replay.isPending} disabled={!span.since}>
+            <Submit busy={replay.isPending} disabled={!span.since || (undelivered && countOf(which, undelivered) === 0)}>
               Replay
             </Submit>
             <Button onClick={onClose}>Cancel</Button>
@@ -96,13 +99,10 @@ export function ReplayDialog({ endpoint, onClose }: { endpoint: WebhookEndpoint;
   );
 }
 
-function CountOf({ id, since, until, which }: { id: string; since: string; until: string; which: Which }) {
-  const { data } = useUndelivered(id, since, until);
-  return (
-    <p aria-live="polite" className="min-h-5 text-[13px] text-text-2">
-      {data && countText(which, data)}
-    </p>
-  );
+/** How many deliveries would be posted again; undefined where that is not counted. */
+function countOf(which: Which, { failed, waiting }: Undelivered): number | undefined {
+  if (which === "all") return undefined;
+  return which === "failed" ? failed : failed + waiting;
 }
 
 function countText(which: Which, { failed, waiting }: Undelivered): string {
