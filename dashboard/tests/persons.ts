@@ -1,5 +1,6 @@
 /** People of the tests: each is invited by the API, and signs in with a browser of its own. */
 
+import { execFileSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import type { Browser, BrowserContext, Page } from "@playwright/test";
 import type { Waypost } from "waypost";
@@ -22,11 +23,23 @@ export async function stranger(browser: Browser): Promise<BrowserContext> {
   return await browser.newContext({ storageState: { cookies: [], origins: [] } });
 }
 
+/** Runs a command of the operator, and gives what it prints. */
+export function operator(...command: string[]): string {
+  const program = process.env.WAYPOST_API_BIN;
+  if (!program) throw new Error("The test needs WAYPOST_API_BIN, as scripts/test-dashboard.sh sets it.");
+  return execFileSync(program, command, { encoding: "utf8" }).trim();
+}
+
+/** The path of a link, with its token. */
+export function pathOf(link: string): string {
+  const { pathname, hash } = new URL(link);
+  return pathname + hash;
+}
+
 /** Invites a person and gives the path of the link, with its token. */
 export async function invite(waypost: Waypost, role: Role, email = `${unique("person")}@example.com`): Promise<{ email: string; path: string }> {
   const { url } = await waypost.invitations.create({ email, role });
-  const { pathname, hash } = new URL(url);
-  return { email, path: pathname + hash };
+  return { email, path: pathOf(url) };
 }
 
 /** A new person of the organization, who is signed in. */

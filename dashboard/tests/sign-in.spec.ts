@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, look, test, unique } from "./fixtures";
-import { invite, newPerson, PASSWORD, signIn, stranger } from "./persons";
+import { invite, newPerson, operator, PASSWORD, pathOf, signIn, stranger } from "./persons";
 
 test("an invited person chooses a password, is in, and signs in again at the page that was asked for", async ({ browser, waypost }) => {
   const { email, path } = await invite(waypost, "DEVELOPER");
@@ -52,6 +52,53 @@ test("a person who has a user joins with the present password", async ({ browser
   await person.page.getByRole("button", { name: /^Join / }).click();
   await expect(person.page.getByRole("navigation", { name: "Pages" })).toBeVisible();
   await person.context.close();
+});
+
+test("whoever forgot the password sets a new one by the operator's link, once", async ({ browser, waypost }) => {
+  const { email, page, context } = await newPerson(browser, waypost, "DEVELOPER");
+  const path = pathOf(operator("reset-password", "--email", email));
+  const other = await stranger(browser);
+  const reset = await other.newPage();
+  await reset.goto(path);
+  await expect(reset.getByLabel("Email address")).toHaveValue(email);
+  await look(reset, "reset");
+  await reset.getByLabel("New password").fill("short");
+  await reset.getByRole("button", { name: "Set the password" }).click();
+  await expect(reset.getByLabel("New password")).toHaveAttribute("aria-invalid", "true");
+  const changed = "five lazy words stand apart";
+  await reset.getByLabel("New password").fill(changed);
+  await reset.getByRole("button", { name: "Set the password" }).click();
+  await expect(reset.getByRole("heading", { name: "Sign in to Waypost" })).toBeVisible();
+  await signIn(reset, email, PASSWORD);
+  await expect(reset.getByText("The email address or the password is wrong.")).toBeVisible();
+  await signIn(reset, email, changed);
+  await expect(reset.getByRole("navigation", { name: "Pages" })).toBeVisible();
+
+  // The session from before has ended.
+  await page.goto("/account");
+  await expect(page.getByRole("heading", { name: "Sign in to Waypost" })).toBeVisible({ timeout: 20_000 });
+  await reset.goto(path);
+  await expect(reset.getByRole("heading", { name: "This link is no longer valid" })).toBeVisible();
+  await other.close();
+  await context.close();
+});
+
+test("a person of two organizations switches, and sees the first steps of the new one", async ({ browser, waypost }) => {
+  const { email, page, context } = await newPerson(browser, waypost, "DEVELOPER");
+  const name = unique("Beta");
+  const organization = operator("create-organization", "--name", name);
+  operator("create-user", "--organization", organization, "--email", email, "--role", "OWNER");
+  await page.reload();
+  await page.getByRole("button", { name: /^Organization: .* Switch$/ }).click();
+  await page.getByRole("menuitem", { name }).click();
+  await expect(page.getByRole("button", { name: `Organization: ${name}. Switch` })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Deliver your first mail" })).toBeVisible();
+  await expect(page.getByText("0 of 4 steps are done.")).toBeVisible();
+  await look(page, "first-steps");
+  // What belongs to the other organization is not shown here.
+  await page.goto("/messages");
+  await expect(page.getByRole("table").getByRole("row")).toHaveCount(0);
+  await context.close();
 });
 
 test("after too many attempts the page says how long to wait", async ({ browser }) => {

@@ -35,7 +35,7 @@ pub fn read_events(kind: ProviderType, body: &[u8]) {
                 .as_ref()
                 .is_none_or(|id| id.len() <= 255)
         );
-        assert!(event.ids.is_none_or(|ids| ids.position >= 0));
+        assert!(event.ids.is_none_or(|ids| ids.position.is_none_or(|position| position >= 0)));
         for (name, detail) in &event.details {
             let text = detail.as_str().expect("details are texts");
             assert!(text.len() <= 1_200, "{name} of {} bytes", text.len());

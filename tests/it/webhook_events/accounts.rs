@@ -128,7 +128,12 @@ async fn an_account_that_cannot_send_is_announced_with_the_reason_until_it_is_re
     app.advance(TimeDelta::seconds(1));
     let repair = json!({ "credentials": credentials(ProviderType::Ses) });
     app.patch(&path, &repair).await.data(200);
-    wait_until("all are sent", async || app.outbox().await.is_empty()).await;
+    // A worker that has not heard of the repair yet puts its mail off once more.
+    wait_until("all are sent", async || {
+        app.advance(TimeDelta::seconds(1));
+        app.outbox().await.is_empty()
+    })
+    .await;
     until(&receiver, (1, 1)).await;
     let recovered = first(&receiver, "PROVIDER_RECOVERED");
     check(
