@@ -35,7 +35,7 @@ export function RoutingPage({ search, go }: Props) {
       {may("PROVIDERS_READ") ? (
         <Tabs
           value={search.tab ?? "rules"}
-          onChange={(tab) => go(tab === "where" ? { ...lastQuestion(), ...search, tab } : {})}
+          onChange={(tab) => go(tab === "where" ? { ...(search.from === undefined ? lastQuestion() : search), tab } : {})}
           tabs={[
             { value: "rules", label: "Rules", content: <Rules /> },
             { value: "where", label: "Where would this mail go?", content: <Where question={search} ask={(question) => go({ ...question, tab: "where" })} /> },

@@ -1,1 +1,0 @@
-import{t as e}from"./rule-page-C0j4SHbl.js";var t=e;export{t as component};
