@@ -62,11 +62,11 @@ test("whoever forgot the password sets a new one by the operator's link, once", 
   await reset.goto(path);
   await expect(reset.getByLabel("Email address")).toHaveValue(email);
   await look(reset, "reset");
-  await reset.getByLabel("New password").fill("short");
+  await reset.getByLabel("New password", { exact: true }).fill("short");
   await reset.getByRole("button", { name: "Set the password" }).click();
-  await expect(reset.getByLabel("New password")).toHaveAttribute("aria-invalid", "true");
+  await expect(reset.getByLabel("New password", { exact: true })).toHaveAttribute("aria-invalid", "true");
   const changed = "five lazy words stand apart";
-  await reset.getByLabel("New password").fill(changed);
+  await reset.getByLabel("New password", { exact: true }).fill(changed);
   await reset.getByRole("button", { name: "Set the password" }).click();
   await expect(reset.getByRole("heading", { name: "Sign in to Waypost" })).toBeVisible();
   await signIn(reset, email, PASSWORD);

@@ -5,7 +5,7 @@ import { BookOpen, Check, ChevronsUpDown, LogOut, Monitor, Moon, Search, Sun, Us
 import { DropdownMenu } from "radix-ui";
 import { useState } from "react";
 import { toast } from "sonner";
-import { baseUrl, errorText, queries } from "@/api";
+import { baseUrl, errorText } from "@/api";
 import { useMay, useSession, signOut, switchOrganization } from "@/session";
 import { setTheme, type Theme, theme } from "@/theme";
 import { menuClass, menuItemClass } from "@/ui/menu";
@@ -65,14 +65,10 @@ export function Sidebar({ onSearch, onNavigate }: { onSearch(): void; onNavigate
 
 function Organization() {
   const { organization, organizations } = useSession();
-  const navigate = useNavigate();
   const change = useMutation({
     mutationFn: switchOrganization,
-    onSuccess: async () => {
-      await navigate({ to: "/" });
-      // Nothing of one organization may stay on the page of another.
-      queries.clear();
-    },
+    // Nothing of one organization may stay on the page of another: what is shown does not forget what it has read.
+    onSuccess: () => window.location.assign("/"),
   });
   const face = (
     <>

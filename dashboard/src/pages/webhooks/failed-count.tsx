@@ -31,6 +31,8 @@ export function useUndelivered(id: string, from: string, to?: string) {
       return { failed, waiting };
     },
     enabled: from !== "",
+    // A replay changes it: whoever opens the dialog again sees what is left.
+    staleTime: 0,
     refetchInterval: 30_000,
   });
 }

@@ -1,1 +1,0 @@
-import{n as e}from"./rule-page-9brGf7Xk.js";import{s as t}from"./index-uQz0msCR.js";import{t as n}from"./jsx-runtime-LKYXHABd.js";var r=n();function i(){return(0,r.jsx)(e,{id:t.useParams().ruleId})}export{i as component};

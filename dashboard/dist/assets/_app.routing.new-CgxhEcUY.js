@@ -1,1 +1,0 @@
-import{t as e}from"./rule-page-9brGf7Xk.js";var t=e;export{t as component};
