@@ -125,6 +125,7 @@ apt_install_without_service() {
     local -a packages
     read -ra packages <<<"$1"
     shift
+    mkdir -p "$STATE/log"
     "$@" env DEBIAN_FRONTEND=noninteractive apt-get update -qq >>"$log" 2>&1 ||
         warn "apt-get update failed; continuing with the present package lists"
     if [[ ! -e $policy ]]; then
@@ -436,6 +437,8 @@ start_waypost() {
     export DATABASE_URL REDIS_URL WAYPOST_URL SIMULATOR_URL
     export WAYPOST_ENV=development WAYPOST_LISTEN=${WAYPOST_URL#http://} WAYPOST_PUBLIC_URL=$WAYPOST_URL WAYPOST_LOG=warn
     export WAYPOST_PROVIDER_BASE_URL=${WAYPOST_PROVIDER_BASE_URL:-$SIMULATOR_URL}
+    # The domains of a test are in no DNS.
+    export WAYPOST_DNS_SERVERS=${WAYPOST_DNS_SERVERS:-none}
     "$bin/waypost-api" migrate >&2
     spawn simulator "$group" "$bin/waypost-simulator" --listen "${SIMULATOR_URL#http://}"
     spawn api "$group" "$bin/waypost-api" serve

@@ -13,9 +13,9 @@ readonly SDKS_POSTGRES_PORT=17532
 readonly SDKS_REDIS_PORT=17479
 readonly SDKS_API_PORT=17180
 readonly SDKS_SIMULATOR_PORT=17190
-readonly PACKED_BYTES_MAX=71680
+readonly PACKED_BYTES_MAX=81920
 # A crate has its sources, with all descriptions, and a Cargo.lock.
-readonly CRATE_BYTES_MAX=98304
+readonly CRATE_BYTES_MAX=114688
 readonly RUNTIME_LINES_MAX=450
 
 main() {

@@ -29,6 +29,8 @@ main() {
     step "Building (debug; the first build takes about three minutes on two cores)" interruptible build_cargo build --workspace --bins
     WAYPOST_BIN_DIR=$(target_dir)/debug
     export WAYPOST_BIN_DIR
+    # Many tests wait for a time-out or for another process, so twice as many as there are processors run at once.
+    export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(getconf _NPROCESSORS_ONLN)))}
     step "Running the tests" interruptible build_cargo test --workspace --no-fail-fast "$@"
     say "==> All tests passed; $(elapsed "$since") in total"
 }

@@ -79,7 +79,7 @@ impl AcceptContext {
             db::watched_routine_pool(&settings.database_url, check_connections, &liveness)?;
         let checks = LifoPool::watched(checks, liveness.clone());
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-        let snapshots = SnapshotCache::new(lookups.clone());
+        let snapshots = SnapshotCache::new(lookups.clone(), settings.sealer.clone(), clock.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
         let filters = BloomFilters::start(pool.clone(), redis.clone(), ids.clone());
         let groups = GroupCache::new(lookups.clone());

@@ -14,6 +14,7 @@ use waypost_core::db::{self, PgPool};
 use waypost_core::delivery::change::MessageChanges;
 use waypost_core::delivery::dispatch::Dispatcher;
 use waypost_core::delivery::job::SendJob;
+use waypost_core::dns::DnsResolver;
 use waypost_core::erasure::Eraser;
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
@@ -32,6 +33,8 @@ use waypost_core::provider_account::health::HealthReader;
 use waypost_core::provider_event::receiver::{EventReceiver, EventReceiverParts};
 use waypost_core::provider_event::record::{self, EventRecorder};
 use waypost_core::routing::rule::Rules;
+use waypost_core::routing::simulation::Simulator;
+use waypost_core::sender_domain::SenderDomains;
 use waypost_core::session::Sessions;
 use waypost_core::session::oidc::Oidc;
 use waypost_core::suppression::Suppressions;
@@ -56,8 +59,10 @@ pub(crate) struct Context {
     pub(crate) message_changes: MessageChanges,
     pub(crate) retrier: Retrier,
     pub(crate) accounts: Accounts,
+    pub(crate) sender_domains: SenderDomains,
     pub(crate) provider_health: HealthReader,
     pub(crate) rules: Rules,
+    pub(crate) routing_simulator: Simulator,
     pub(crate) keys: ApiKeys,
     pub(crate) organization_settings: SettingsService,
     pub(crate) templates: Templates,
@@ -123,6 +128,14 @@ impl Context {
             endpoints: ProviderHosts::from(settings.provider_base_urls.clone()),
             public_url: settings.links.public_url.clone(),
             snapshots: snapshots.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+        };
+        let sender_domains = SenderDomains {
+            pool: pool.clone(),
+            resolver: DnsResolver::new(&settings.dns.servers),
+            interval: settings.dns.check_interval,
+            limiter: calls.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
         };
@@ -203,6 +216,13 @@ impl Context {
                 circuits: CircuitReader::start(accept.redis.clone(), clock.clone()),
                 clock: clock.clone(),
             },
+            routing_simulator: Simulator::new(
+                pool.clone(),
+                snapshots.clone(),
+                clock.clone(),
+                ids.clone(),
+                settings.sending.retry_horizon,
+            ),
             rules: Rules {
                 pool: pool.clone(),
                 snapshots: snapshots.clone(),
@@ -251,6 +271,7 @@ impl Context {
             },
             pool,
             accounts,
+            sender_domains,
             templates: accept.templates.clone(),
             accept,
             groups,

@@ -121,6 +121,7 @@ fn start(
     let capacity = Capacity {
         slots: SLOTS,
         in_flight_max: SLOTS * 2,
+        finishing_max: 0,
     };
     let worker = WorkerBuilder::new("measure")
         .backend(queue.backend("measure".to_owned(), capacity))

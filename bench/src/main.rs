@@ -21,6 +21,7 @@ mod fixture;
 mod hooks;
 mod inbound;
 mod latency;
+mod light;
 mod lists;
 mod load;
 mod metrics;
@@ -30,6 +31,7 @@ mod pgbench;
 mod relay;
 mod report;
 mod requests;
+mod routing;
 mod scale;
 mod sending;
 mod soak;
@@ -69,6 +71,11 @@ enum Section {
     Processes,
     /// One and two APIs and workers at a distance from PostgreSQL and Redis.
     Network,
+    /// CPU at 20 and 200 messages a second and of an idle installation, and the drain with the
+    /// default settings.
+    Light,
+    /// Routing of a message by rules with targets.
+    Routing,
     /// Mails over SMTP beside sends over HTTP.
     Submission,
     /// Webhooks to one fast receiver, and while another endpoint hangs.
@@ -99,6 +106,8 @@ impl Section {
             Self::Latency => latency::run(builder, report).await,
             Self::Processes => scale::processes(builder, report).await,
             Self::Network => network::run(builder, report).await,
+            Self::Light => light::run(builder, report).await,
+            Self::Routing => routing::run(report),
             Self::Submission => submission::run(builder, report).await,
             Self::Hooks => hooks::run(builder, report).await,
             Self::Inbound => inbound::run(builder, report).await,

@@ -339,9 +339,19 @@ pub(crate) async fn drain_queued(
     backlog: u64,
     workers: usize,
 ) -> Result<Drained, Failure> {
+    set_provider_latency(builder);
+    start_and_drain(builder, fixture, backlog, workers).await
+}
+
+/// The same with a provider as fast as it is set.
+pub(crate) async fn start_and_drain(
+    builder: &Builder,
+    fixture: &mut Fixture,
+    backlog: u64,
+    workers: usize,
+) -> Result<Drained, Failure> {
     subscribe_to_nothing(builder, fixture).await?;
     builder.simulator.clear_captured();
-    set_provider_latency(builder);
     let before = fixture.cpu();
     fixture.start_workers(workers);
     let end = Instant::now() + DRAIN_TIME_MAX;

@@ -6,7 +6,9 @@
 //! flush runs, another starts only with at least `batch_min` items: two small transactions
 //! side by side cost more than a larger one a moment later. For the same reason some
 //! batchers pause after a shared batch (`cooldown`): with few processors they would end up
-//! with many small batches, each of them slow.
+//! with many small batches, each of them slow. Items for whose result nobody waits
+//! ([`Batcher::run_deferred`]) gather longer, so that they share a transaction at a low rate
+//! too.
 //!
 //! The policy in one place, with what each constant gave (`make bench`):
 //! - `YIELDS` = 2: four workers and two APIs on two processors delivered 8 % more than with
@@ -48,6 +50,8 @@ pub struct Batcher<T, R> {
 struct Queued<T, R> {
     item: T,
     weight: usize,
+    /// How long after the flush before it may wait for others.
+    wait: Duration,
     /// When it entered the queue.
     since: Instant,
     result: oneshot::Sender<Result<R, Fault>>,
@@ -117,7 +121,10 @@ where
             queue: Mutex::new(receiver),
             running: AtomicUsize::new(0),
             ended: Notify::new(),
-            cooldown_until: std::sync::Mutex::new(Instant::now()),
+            pauses: std::sync::Mutex::new(Pauses {
+                cooldown_until: Instant::now(),
+                ended_at: None,
+            }),
             name,
             settings,
         });
@@ -133,12 +140,26 @@ where
     /// # Errors
     /// The fault of the shared work, or one that says that the process is stopping.
     pub async fn run(&self, item: T, weight: usize) -> Result<R, Fault> {
+        self.add(item, weight, Duration::ZERO).await
+    }
+
+    /// The same for an item for whose result nobody waits: it may wait for others until `wait`
+    /// after the flush before.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_deferred(&self, item: T, weight: usize, wait: Duration) -> Result<R, Fault> {
+        self.add(item, weight, wait).await
+    }
+
+    async fn add(&self, item: T, weight: usize, wait: Duration) -> Result<R, Fault> {
         let (result, receiver) = oneshot::channel();
         let stopping = || Fault::unavailable("share a transaction", "the process is stopping");
         let slot = self.sender.reserve().await.map_err(|_| stopping())?;
         slot.send(Queued {
             item,
             weight,
+            wait,
             since: Instant::now(),
             result,
         });
@@ -154,9 +175,25 @@ struct Flushes<T, R> {
     /// Notifies the flush that collects when a running one ends.
     ended: Notify,
     /// Set by the flush that ended last.
-    cooldown_until: std::sync::Mutex<Instant>,
+    pauses: std::sync::Mutex<Pauses>,
     name: &'static str,
     settings: BatcherSettings,
+}
+
+/// Until when the next flush waits.
+#[derive(Clone, Copy)]
+struct Pauses {
+    cooldown_until: Instant,
+    /// When the flush before ended, if there was one.
+    ended_at: Option<Instant>,
+}
+
+impl Pauses {
+    /// `wait` is the shortest of the batch's items.
+    fn until(self, wait: Duration) -> Instant {
+        let deferred_until = self.ended_at.map(|ended_at| ended_at + wait);
+        deferred_until.map_or(self.cooldown_until, |until| until.max(self.cooldown_until))
+    }
 }
 
 /// One running flush.
@@ -174,7 +211,10 @@ impl<T, R> Drop for Flush<'_, T, R> {
         } else {
             Duration::ZERO
         };
-        *self.flushes.cooldown_until() = now + cooldown;
+        *self.flushes.pauses() = Pauses {
+            cooldown_until: now + cooldown,
+            ended_at: Some(now),
+        };
         self.flushes.running.fetch_sub(1, Ordering::AcqRel);
         self.flushes.ended.notify_one();
     }
@@ -245,6 +285,7 @@ impl<T, R> Flushes<T, R> {
         let mut queue = self.queue.lock().await;
         let first = queue.recv().await?;
         let mut weight = first.weight;
+        let mut wait = first.wait;
         let mut batch = vec![first];
         let linger = tokio::time::sleep(LINGER_MAX);
         tokio::pin!(linger);
@@ -257,23 +298,25 @@ impl<T, R> Flushes<T, R> {
                 && let Ok(queued) = queue.try_recv()
             {
                 weight += queued.weight;
+                wait = wait.min(queued.wait);
                 batch.push(queued);
             }
             let is_full = batch.len() >= settings.batch_min || weight >= settings.batch_weight_max;
             let is_idle = self.running.load(Ordering::Acquire) == 0;
-            let cooldown_until = *self.cooldown_until();
-            let cools_down = cooldown_until > Instant::now();
-            if is_full || is_idle && !cools_down {
+            let paused_until = self.pauses().until(wait);
+            let is_paused = paused_until > Instant::now();
+            if is_full || is_idle && !is_paused {
                 break;
             }
             // A notification left behind by an earlier flush costs one more turn.
             tokio::select! {
                 () = self.ended.notified() => {}
-                () = sleep_until(cooldown_until), if cools_down => {}
-                () = &mut linger, if !cools_down => break,
+                () = sleep_until(paused_until), if is_paused => {}
+                () = &mut linger, if !is_paused => break,
                 queued = queue.recv() => {
                     let Some(queued) = queued else { break };
                     weight += queued.weight;
+                    wait = wait.min(queued.wait);
                     batch.push(queued);
                 }
             }
@@ -288,10 +331,8 @@ impl<T, R> Flushes<T, R> {
         Some((batch, flush))
     }
 
-    fn cooldown_until(&self) -> std::sync::MutexGuard<'_, Instant> {
-        self.cooldown_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn pauses(&self) -> std::sync::MutexGuard<'_, Pauses> {
+        self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -422,5 +463,39 @@ mod tests {
         assert_eq!(millis(calls(4).await), 4);
         assert_eq!(millis(calls(2).await), 2 + 7, "no longer than the longest");
         assert_eq!(*sizes.lock().unwrap(), [1, 2, 3, 2, 4, 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn items_for_which_nobody_waits_gather_until_one_comes_that_does_not() {
+        let sizes = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let settings = BatcherSettings {
+            flushes_max: 2,
+            batch_weight_max: 1_000,
+            batch_min: 4,
+            queue_max: 100,
+            cooldown: Cooldown::NONE,
+        };
+        let noted = Arc::clone(&sizes);
+        let group: Batcher<(), ()> = Batcher::start("test", settings, move |items: Vec<()>| {
+            noted.lock().unwrap().push(items.len());
+            async move { items.into_iter().map(Ok).collect() }
+        });
+        let deferred = async |count: usize| {
+            let since = Instant::now();
+            let calls = (0..count).map(|_| group.run_deferred((), 1, Duration::from_millis(100)));
+            futures_util::future::try_join_all(calls).await.unwrap();
+            since.elapsed().as_millis()
+        };
+        assert_eq!(deferred(1).await, 0, "the first after a rest");
+        assert_eq!(deferred(2).await, 100);
+        assert_eq!(deferred(4).await, 0, "enough items");
+        let since = Instant::now();
+        let (took, ()) = tokio::join!(deferred(1), async {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            group.run((), 1).await.unwrap();
+        });
+        assert_eq!(took, 30, "with one that does not wait");
+        assert_eq!(since.elapsed().as_millis(), 30);
+        assert_eq!(*sizes.lock().unwrap(), [1, 2, 4, 2]);
     }
 }

@@ -107,6 +107,8 @@ test("an account is paused, activated, limited, renamed, given new credentials, 
   await look(page, "providers");
   await page.getByRole("link", { name: new RegExp(name) }).click();
   await expect(page.getByText("Last 24 hours")).toBeVisible();
+  await page.getByRole("radio", { name: "Week" }).click();
+  await expect(page.getByRole("table", { name: "Mail by recipient domain" }).or(page.getByText("The account sent no mail in this time."))).toBeVisible();
   await look(page, "providers-account");
 
   await page.getByRole("button", { name: "Pause" }).click();

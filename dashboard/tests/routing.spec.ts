@@ -1,32 +1,9 @@
-import type { ProviderAccount, RoutingRule, Waypost } from "waypost";
+import type { RoutingRule, Waypost } from "waypost";
 import { expect, look, test, unique } from "./fixtures";
+import { setUp } from "./routing-accounts";
 
 // Each look draws the page four times.
 test.describe.configure({ timeout: 180_000 });
-
-const connect = (waypost: Waypost, displayName: string): Promise<ProviderAccount> =>
-  waypost.providers.create({ providerType: "SENDGRID", displayName, credentials: { apiKey: `SG.${displayName}` } });
-
-/** Two accounts, and rules for a domain of their own, so that other tests do not matter. */
-async function setUp(waypost: Waypost) {
-  const domain = `${unique("routing")}.example.org`;
-  const [first, second] = [await connect(waypost, unique("First")), await connect(waypost, unique("Second"))];
-  for (const account of [first, second]) {
-    const added = await waypost.providers.domains.create(account.id, { domain });
-    await waypost.providers.domains.verify(account.id, added.id);
-  }
-  return {
-    domain,
-    first,
-    second,
-    async tearDown() {
-      for await (const rule of waypost.routingRules.list()) {
-        if ([first.id, second.id].includes(rule.providerAccountId)) await waypost.routingRules.delete(rule.id);
-      }
-      for (const account of [first, second]) await waypost.providers.delete(account.id);
-    },
-  };
-}
 
 const namesOf = async (waypost: Waypost, names: readonly string[]): Promise<string[]> =>
   (await waypost.routingRules.list()).data.map((rule: RoutingRule) => rule.name).filter((name: string) => names.includes(name));

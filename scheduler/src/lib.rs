@@ -22,6 +22,7 @@ use waypost_core::config::Settings;
 use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
 use waypost_core::delivery::job::send_queue;
+use waypost_core::dns::DnsResolver;
 use waypost_core::fault::Fault;
 use waypost_core::health_server::{self, Readiness};
 use waypost_core::ids::{Ids, WorkerId};
@@ -35,7 +36,9 @@ use waypost_core::provider_event::record::EventRecorder;
 use waypost_core::provider_event::test_reports::TestReporter;
 use waypost_core::redis::Redis;
 use waypost_core::retention::Retention;
+use waypost_core::routing::mailbox_provider::resolver::MailboxProviderResolver;
 use waypost_core::routing::snapshot_cache::SnapshotCache;
+use waypost_core::sender_domain::SenderDomains;
 use waypost_core::startup;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::bloom_filter::BloomFilters;
@@ -44,7 +47,7 @@ use waypost_core::tracking::link::OwnLinks;
 
 use leader::Leadership;
 use task_log::TaskLog;
-use tasks::{DomainChecks, Lookups, Rollup, Task, Tasks};
+use tasks::{DnsChecks, DomainChecks, Lookups, MailboxProviderLookups, Rollup, Task, Tasks};
 use ticker::Ticker;
 
 /// Longest interval at which the leader lock is checked. Postgres takes the lock from a leader
@@ -55,6 +58,8 @@ const PUSH_SCHEDULED_EVERY_MAX: Duration = Duration::from_millis(250);
 /// Longest interval at which the events of tests are recorded.
 const REPORT_TESTS_EVERY_MAX: Duration = Duration::from_millis(250);
 const REAP_UNREGISTERED_EVERY: Duration = Duration::from_secs(60);
+const STEP_RAMPS_EVERY: Duration = Duration::from_secs(60);
+const RATE_ACCOUNTS_EVERY: Duration = Duration::from_secs(60);
 const DELETE_KEYS_EVERY: Duration = Duration::from_secs(10);
 const DELETE_SESSIONS_EVERY: Duration = Duration::from_secs(600);
 const DELETE_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
@@ -95,6 +100,13 @@ pub async fn run(
         clock: clock.clone(),
     };
     let lookups = Lookups::new(reconciler);
+    let sender_domains = sender_domains(settings, &accounts);
+    let mailbox_provider_lookups = MailboxProviderLookups::new(MailboxProviderResolver {
+        pool: pool.clone(),
+        resolver: sender_domains.resolver.clone(),
+        clock: clock.clone(),
+    });
+    let dns_checks = DnsChecks::new(sender_domains);
     let domain_checks = DomainChecks::new(accounts);
     let tasks = Tasks {
         queue: send_queue(&redis, clock.clone()),
@@ -108,10 +120,13 @@ pub async fn run(
         settings: settings.sending.clone(),
         pool: pool.clone(),
         domain_checks,
+        dns_checks,
+        mailbox_provider_lookups,
         lookups,
         test_reporter,
         metrics_rollup: Rollup::default(),
         messages_rollup: Rollup::default(),
+        attempts_rollup: Rollup::default(),
     };
     let (leader_sender, is_leader) = watch::channel(false);
     let task_log = TaskLog::new(format!("scheduler-{}", tasks.ids.next::<WorkerId>()));
@@ -168,7 +183,7 @@ fn start_tickers(
 /// The longest time over which the first runs of the tasks are spread.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
 /// The number of tasks.
-const TASKS: u32 = 16;
+const TASKS: u32 = 20;
 
 /// The tasks and their intervals.
 fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
@@ -186,6 +201,10 @@ fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
         (Task::DeleteSessions, DELETE_SESSIONS_EVERY),
         (Task::RollUp, tick),
         (Task::CheckDomains, tick),
+        (Task::CheckDns, tick),
+        (Task::StepRamps, STEP_RAMPS_EVERY),
+        (Task::ResolveMailboxProviders, tick),
+        (Task::RateAccounts, RATE_ACCOUNTS_EVERY),
         (Task::LookUp, tick),
         (Task::DropMonths, DROP_MONTHS_EVERY),
         (Task::DeleteExpired, DELETE_EXPIRED_EVERY),
@@ -205,10 +224,22 @@ fn accounts(settings: &Settings, clock: &Clock, pool: &PgPool) -> Result<Account
         check_limiter: TenantLimiter::of_calls(),
         endpoints: ProviderHosts::from(settings.provider_base_urls.clone()),
         public_url: settings.links.public_url.clone(),
-        snapshots: SnapshotCache::new(pool.clone()),
+        snapshots: SnapshotCache::new(pool.clone(), settings.sealer.clone(), clock.clone()),
         clock: clock.clone(),
         ids: Ids::new(clock.clone()),
     })
+}
+
+/// The service that looks up sender domains in DNS.
+fn sender_domains(settings: &Settings, accounts: &Accounts) -> SenderDomains {
+    SenderDomains {
+        pool: accounts.pool.clone(),
+        resolver: DnsResolver::new(&settings.dns.servers),
+        interval: settings.dns.check_interval,
+        limiter: TenantLimiter::of_calls(),
+        clock: accounts.clock.clone(),
+        ids: accounts.ids.clone(),
+    }
 }
 
 /// The service that looks up messages at the provider whose answer was lost.

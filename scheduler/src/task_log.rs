@@ -3,18 +3,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 use waypost_core::db::{self, OrFault, PgPool};
 use waypost_core::fault::Fault;
-use waypost_core::task_log::{TaskReport, store};
+use waypost_core::task_log::{STORED_EVERY, TaskReport, store};
 
-use crate::tasks::Task;
+use crate::tasks::{Task, WorkFound};
 use crate::ticker::while_leader;
 
-/// How often the runs are stored.
-const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// How soon they are stored when a task ran first, began to fail or works again.
+const WRITE_CHANGE_AFTER: Duration = Duration::from_secs(1);
 /// Length limit of a stored error, in characters.
 const ERROR_CHARS_MAX: usize = 300;
 
@@ -23,6 +23,8 @@ const ERROR_CHARS_MAX: usize = 300;
 pub(crate) struct TaskLog {
     leader: Arc<str>,
     runs: Arc<Mutex<Vec<TaskRun>>>,
+    /// Notified when a task ran first, began to fail or works again.
+    changed: Arc<Notify>,
 }
 
 struct TaskRun {
@@ -41,6 +43,7 @@ impl TaskLog {
         Self {
             leader: leader.into(),
             runs: Arc::default(),
+            changed: Arc::default(),
         }
     }
 
@@ -65,13 +68,15 @@ impl TaskLog {
         });
     }
 
-    /// Records the end of a run.
-    pub(crate) fn end(&self, task: Task, result: &Result<(), Fault>) {
+    /// Records the end of a run, and how long after its beginning the next one is due.
+    pub(crate) fn end(&self, task: Task, every: Duration, result: &Result<WorkFound, Fault>) {
         let now = Instant::now();
         let mut runs = self.lock();
         let Some(run) = runs.iter_mut().find(|run| run.task == task) else {
             return;
         };
+        let has_changed = run.finished_at.is_none() || run.error.is_some() != result.is_err();
+        run.every = every;
         run.finished_at = Some(now);
         run.took = Some(now - run.started_at);
         if result.is_ok() {
@@ -80,10 +85,13 @@ impl TaskLog {
         let error = result.as_ref().err();
         run.error = error.map(|fault| fault.chain().chars().take(ERROR_CHARS_MAX).collect());
         run.is_written = false;
+        if has_changed {
+            self.changed.notify_one();
+        }
     }
 
-    /// Stores the runs every second while `is_leader` is true, and deletes the tasks that this
-    /// version does not have. A failure affects nothing else.
+    /// Stores the runs while `is_leader` is true, and deletes the tasks that this version does
+    /// not have. A failure affects nothing else.
     pub(crate) async fn run<const N: usize>(
         self,
         pool: PgPool,
@@ -94,10 +102,10 @@ impl TaskLog {
             let (log, pool) = (self.clone(), pool.clone());
             async move {
                 let mut is_cleaned = false;
-                let mut ticks = interval(WRITE_EVERY);
-                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
                 loop {
-                    ticks.tick().await;
+                    if timeout(STORED_EVERY, log.changed.notified()).await.is_ok() {
+                        sleep(WRITE_CHANGE_AFTER).await;
+                    }
                     is_cleaned = is_cleaned || delete_others(&pool, &tasks).await.is_ok();
                     if let Err(fault) = log.write(&pool).await {
                         debug!(cause = fault.chain(), "Could not store the runs of tasks");

@@ -27,6 +27,8 @@ type Client struct {
 	Metrics *MetricsService
 	// Connected accounts at email providers, their domains and event webhooks.
 	Providers *ProvidersService
+	// The sender domains.
+	SenderDomains *SenderDomainsService
 	// Rules that select the provider account of a message.
 	RoutingRules *RoutingRulesService
 	// API keys, their permissions and their rotation.
@@ -70,6 +72,7 @@ func New(options ...Option) (*Client, error) {
 	client.Messages = newMessagesService(c)
 	client.Metrics = newMetricsService(c)
 	client.Providers = newProvidersService(c)
+	client.SenderDomains = newSenderDomainsService(c)
 	client.RoutingRules = newRoutingRulesService(c)
 	client.APIKeys = newAPIKeysService(c)
 	client.Settings = newSettingsService(c)

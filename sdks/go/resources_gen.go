@@ -324,12 +324,23 @@ func (s *ProvidersService) ListHealth(options ...Option) *List[ProviderHealth] {
 
 // Get the health of a provider account.
 //
-// Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how the calls of the last 15
-// minutes ended.
+// Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, how the calls of the last 15
+// minutes ended, and what became of the account's mail in 15 minutes, a day and a week.
 //
 // id: The id of the provider account.
-func (s *ProvidersService) GetHealth(ctx context.Context, id string, options ...Option) (*ProviderHealth, error) {
-	return read[ProviderHealth](ctx, s.caller, call{method: "GET", route: "/v1/providers/{id}/health", path: []string{"{id}", id}, data: true}, options)
+func (s *ProvidersService) GetHealth(ctx context.Context, id string, options ...Option) (*ProviderHealthDetail, error) {
+	return read[ProviderHealthDetail](ctx, s.caller, call{method: "GET", route: "/v1/providers/{id}/health", path: []string{"{id}", id}, data: true}, options)
+}
+
+// Get the health of a provider account by recipient domain.
+//
+// Requires the permission `PROVIDERS_READ`. What became of the account's mail to each recipient domain. The quarters
+// of an hour that the window touches count whole, so `sent`, `delivered`, `bounced` and `complained` agree with the
+// metrics of the same time. Tests are not counted.
+//
+// id: The id of the provider account.
+func (s *ProvidersService) GetHealthByDomain(ctx context.Context, id string, params *GetProviderHealthByDomainParams, options ...Option) (*ProviderHealthByDomain, error) {
+	return read[ProviderHealthByDomain](ctx, s.caller, call{method: "GET", route: "/v1/providers/{id}/health/domains", path: []string{"{id}", id}, query: params}, options)
 }
 
 // ProvidersDomainsService is a part of a [Client].
@@ -413,6 +424,47 @@ func (s *ProvidersSuppressionsService) Import(ctx context.Context, providerID st
 	return read[ProviderImportResult](ctx, s.caller, call{method: "POST", route: "/v1/providers/{id}/suppressions/import", path: []string{"{id}", providerID}, body: request, repeatable: true, data: true}, options)
 }
 
+// SenderDomainsService is a part of a [Client].
+//
+// The sender domains.
+type SenderDomainsService struct {
+	caller *caller
+}
+
+func newSenderDomainsService(c *caller) *SenderDomainsService {
+	service := &SenderDomainsService{caller: c}
+	return service
+}
+
+// List sender domains.
+//
+// Requires the permission `PROVIDERS_READ`. The domains of all provider accounts, each once, in the order of their
+// names, with what the last check of DNS found.
+func (s *SenderDomainsService) List(options ...Option) *List[SenderDomainSummary] {
+	return &List[SenderDomainSummary]{s.caller, call{method: "GET", route: "/v1/sender-domains"}, options}
+}
+
+// Get a sender domain.
+//
+// Requires the permission `PROVIDERS_READ`. Compares what DNS had at the last check with the records that the
+// accounts want now. The scheduler checks every domain (`WAYPOST_DNS_CHECK_INTERVAL`). Sending does not depend on it:
+// there the provider's verdict decides.
+//
+// domain: The domain name.
+func (s *SenderDomainsService) Get(ctx context.Context, domain string, options ...Option) (*SenderDomain, error) {
+	return read[SenderDomain](ctx, s.caller, call{method: "GET", route: "/v1/sender-domains/{domain}", path: []string{"{domain}", domain}, data: true}, options)
+}
+
+// Check a sender domain.
+//
+// Requires the permission `PROVIDERS_WRITE`. Asks DNS now, within 20 seconds; the providers are not asked. What could
+// not be looked up is `unknown`.
+//
+// domain: The domain name.
+func (s *SenderDomainsService) Check(ctx context.Context, domain string, options ...Option) (*SenderDomain, error) {
+	return read[SenderDomain](ctx, s.caller, call{method: "POST", route: "/v1/sender-domains/{domain}/check", path: []string{"{domain}", domain}, repeatable: true, data: true}, options)
+}
+
 // RoutingRulesService is a part of a [Client].
 //
 // Rules that select the provider account of a message.
@@ -472,6 +524,25 @@ func (s *RoutingRulesService) Delete(ctx context.Context, id string, options ...
 // sent.
 func (s *RoutingRulesService) Resolve(ctx context.Context, request *ResolveRouteRequest, options ...Option) (*RouteResolution, error) {
 	return read[RouteResolution](ctx, s.caller, call{method: "POST", route: "/v1/routing-rules/resolve", body: request, repeatable: true, data: true}, options)
+}
+
+// Simulate routing rules.
+//
+// Requires the permission `PROVIDERS_READ`. Returns what the live messages of the last hour, day or week would have
+// done under other rules: the recipients of each account, and those over caps. Nothing is sent and nothing is
+// changed.
+func (s *RoutingRulesService) Simulate(ctx context.Context, request *SimulateRoutingRequest, options ...Option) (*RoutingSimulation, error) {
+	return read[RoutingSimulation](ctx, s.caller, call{method: "POST", route: "/v1/routing-rules/simulate", body: request, repeatable: true, data: true}, options)
+}
+
+// Get the progress of a routing rule.
+//
+// Requires the permission `PROVIDERS_READ`. Returns what the targets of the rule used of their caps, and how far
+// their ramps are.
+//
+// id: The id of the routing rule.
+func (s *RoutingRulesService) GetProgress(ctx context.Context, id string, options ...Option) (*RoutingProgress, error) {
+	return read[RoutingProgress](ctx, s.caller, call{method: "GET", route: "/v1/routing-rules/{id}/progress", path: []string{"{id}", id}, data: true}, options)
 }
 
 // APIKeysService is a part of a [Client].

@@ -20,6 +20,26 @@ type AcceptInvitationRequest struct {
 	Code string `json:"code,omitzero"`
 }
 
+// How long half and 95 % of the accepted calls took at most, in milliseconds, accurate to 10 %.
+type AcceptLatency struct {
+	// The time that half of the messages did not exceed, in milliseconds.
+	P50 int `json:"p50"`
+	// The time that 95 % of the messages did not exceed, in milliseconds.
+	P95 int `json:"p95"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *AcceptLatency) UnmarshalJSON(data []byte) error {
+	type plain AcceptLatency
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "p50", "p95")
+	return nil
+}
+
 // The new password.
 type AcceptPasswordResetRequest struct {
 	// The token in the link, after `#`.
@@ -280,6 +300,8 @@ type BatchMessage struct {
 	Attachments []MessageAttachment `json:"attachments,omitzero"`
 	// Up to 10 tags, for routing rules and analytics.
 	Tags []string `json:"tags,omitzero"`
+	// What kind of mail the message is, for routing rules: `transactional` (the default) or `bulk`.
+	MessageClass MessageClass `json:"messageClass,omitzero"`
 	// Any JSON object of up to 64 KiB. It is stored with the message and included in its webhook events.
 	Metadata map[string]any `json:"metadata,omitzero"`
 	// The template to render. The current version is rendered when the message is accepted; later versions do not
@@ -429,6 +451,8 @@ type ConnectedProvider struct {
 	ProviderType ProviderType `json:"providerType"`
 	// The name of the account.
 	DisplayName string `json:"displayName"`
+	// Where the provider's system is that takes the mail: `eu` or `us`; null if it is elsewhere, or not known (SMTP).
+	Region AccountRegion `json:"region"`
 	// Whether the account sends messages.
 	IsActive bool `json:"isActive"`
 	// The URL that the provider posts events to. Keep it secret.
@@ -461,7 +485,7 @@ func (v *ConnectedProvider) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "id", "organizationId", "providerType", "displayName", "isActive", "webhookUrl", "eventsVerified", "maxRatePerSecond", "maxConcurrency", "sendingPausedReason", "sendingPausedSince", "createdAt", "updatedAt", "eventWebhook")
+	v.Extra = unknown(data, "id", "organizationId", "providerType", "displayName", "region", "isActive", "webhookUrl", "eventsVerified", "maxRatePerSecond", "maxConcurrency", "sendingPausedReason", "sendingPausedSince", "createdAt", "updatedAt", "eventWebhook")
 	return nil
 }
 
@@ -536,8 +560,38 @@ type CreateRoutingRuleRequest struct {
 	Tags []string `json:"tags,omitzero"`
 	// Whether a message must have `any` (the default) or `all` of the tags.
 	TagMatch TagMatch `json:"tagMatch,omitzero"`
-	// The account that sends the messages.
-	ProviderAccountID string `json:"providerAccountId"`
+	// The domains of the recipients, such as `example.com` or `*.example.com`, up to 50: every recipient of a message
+	// must match one of them. An empty list matches all recipients.
+	RecipientDomains []string `json:"recipientDomains,omitzero"`
+	// The mailbox providers of the recipients, by the MX records of their domains: `google`, `microsoft`, `yahoo` or
+	// `other`. Every recipient of a message must have one of them. An empty list matches all recipients.
+	RecipientMailboxProviders []MailboxProvider `json:"recipientMailboxProviders,omitzero"`
+	// The class that messages have: `transactional` or `bulk`. The default is both.
+	MessageClass MessageClass `json:"messageClass,omitzero"`
+	// The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+	MinSizeBytes Optional[int] `json:"minSizeBytes,omitzero"`
+	// The largest size of messages, in bytes.
+	MaxSizeBytes Optional[int] `json:"maxSizeBytes,omitzero"`
+	// Whether the rule is for tests only (true) or for live messages only (false).
+	Test Optional[bool] `json:"test,omitzero"`
+	// The region that accounts must be in to send the messages: `eu` or `us`. All accounts of the rule must be in it.
+	// The default is anywhere.
+	Region AccountRegion `json:"region,omitzero"`
+	// The account that sends the messages. A rule has this or `targets`.
+	ProviderAccountID string `json:"providerAccountId,omitzero"`
+	// Up to 10 accounts that share the messages by weight, instead of `providerAccountId`.
+	Targets []NewRoutingTarget `json:"targets,omitzero"`
+	// Which messages always have the same target: `none` (the default), those to one `recipientDomain` (of the first
+	// recipient), or those of one `sender`.
+	Sticky RoutingStickiness `json:"sticky,omitzero"`
+	// Whether targets share the messages by their `weight` alone (the default), or also by their `health`: a target
+	// whose mail fails gets less.
+	Prefer RoutingPreference `json:"prefer,omitzero"`
+	// What becomes of a message whose target has reached its cap: the `next` target or fallback sends it (the
+	// default), or it waits (`wait`).
+	OverCap RoutingOverCap `json:"overCap,omitzero"`
+	// The bounds of the rates of an account, beyond which its ramp does not grow.
+	RampBounds *NewRoutingRampBounds `json:"rampBounds,omitzero"`
 	// Up to 5 accounts that send if this account cannot, in this order.
 	FallbackProviderAccountIDs []string `json:"fallbackProviderAccountIds,omitzero"`
 	// What to do if the provider's response to a call is lost: `wait` for evidence and send again if there is none
@@ -704,8 +758,11 @@ type DomainVerification struct {
 	IsVerified bool `json:"isVerified"`
 	// `verified`, `unverified`, or `unknown` if the credentials give no access to the domain.
 	State DomainState `json:"state"`
-	// The DNS records to publish, each with `type`, `name`, `value`, `priority`, `purpose` and `status`.
+	// The DNS records to publish, each with `type`, `name`, `value`, `priority`, `purpose` and the provider's
+	// `status`; and with what DNS had at the last check, `found` and `foundStatus`.
 	DNSRecords []DNSRecord `json:"dnsRecords"`
+	// When Waypost last looked the records up in DNS; null before the first check.
+	DNSCheckedAt time.Time `json:"dnsCheckedAt"`
 	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
 	// Extra has the fields that a newer service sends, and this package does not know.
@@ -718,7 +775,7 @@ func (v *DomainVerification) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "id", "providerAccountId", "domain", "isVerified", "state", "dnsRecords", "createdAt")
+	v.Extra = unknown(data, "id", "providerAccountId", "domain", "isVerified", "state", "dnsRecords", "dnsCheckedAt", "createdAt")
 	return nil
 }
 
@@ -812,8 +869,8 @@ type FallbackResolution struct {
 	ProviderAccountID string `json:"providerAccountId"`
 	// Whether the sender's domain is verified on this account.
 	DomainVerified bool `json:"domainVerified"`
-	// Why this fallback is not used: `PROVIDER_INACTIVE`, or `DOMAIN_NOT_VERIFIED` if the sender's domain is
-	// unverified on it; null if it is used.
+	// Why this fallback is not used: `PROVIDER_INACTIVE`, `DOMAIN_NOT_VERIFIED` if the sender's domain is unverified
+	// on it, or `REGION` if it is not in the rule's region; null if it is used.
 	PassedOver string `json:"passedOver"`
 	// Extra has the fields that a newer service sends, and this package does not know.
 	Extra map[string]json.RawMessage `json:"-"`
@@ -1419,6 +1476,41 @@ func (v *MetricsTotals) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// How the daily cap of a target grows, so that mailbox providers get to know a new account.
+type NewRoutingRamp struct {
+	// The most recipients of the first day.
+	Start int `json:"start"`
+	// What each step multiplies the cap by, 1.01 to 10.
+	Factor float64 `json:"factor"`
+	// The days from one step to the next, 1 to 30.
+	EveryDays int `json:"everyDays"`
+	// The first day, in UTC; before it the target gets nothing. A ramp whose first day is over begins where it would
+	// be now. The default is the day that the same ramp of the account has, or today.
+	From Optional[string] `json:"from,omitzero"`
+}
+
+// The bounds of the rates of an account, beyond which the ramps of a rule do not grow.
+type NewRoutingRampBounds struct {
+	// The most bounces, as a part of the sent mails. The default is 0.05.
+	BounceRate Optional[float64] `json:"bounceRate,omitzero"`
+	// The most complaints, as a part of the delivered mails. The default is 0.001.
+	ComplaintRate Optional[float64] `json:"complaintRate,omitzero"`
+}
+
+// An account that gets a part of the messages.
+type NewRoutingTarget struct {
+	// The provider account.
+	ProviderAccountID string `json:"providerAccountId"`
+	// 1 to 1,000. Each account gets its weight's part of the messages.
+	Weight int `json:"weight"`
+	// The most recipients of a day in UTC, of all messages of the rule.
+	DailyCap Optional[int] `json:"dailyCap,omitzero"`
+	// The most recipients of an hour, of all messages of the rule.
+	HourlyCap Optional[int] `json:"hourlyCap,omitzero"`
+	// How the daily cap grows until it reaches `dailyCap`, or without end.
+	Ramp *NewRoutingRamp `json:"ramp,omitzero"`
+}
+
 // The OpenID Connect provider at which users can sign in; null if there is none.
 type OidcMethod struct {
 	// The name of the provider, for people.
@@ -1509,7 +1601,8 @@ func (v *Pagination) UnmarshalJSON(data []byte) error {
 type PassedOverRule struct {
 	// See [RoutingRule].
 	Rule RoutingRule `json:"rule"`
-	// Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or `PROVIDER_INACTIVE`.
+	// Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS`, `RECIPIENT_DOMAIN`,
+	// `RECIPIENT_MAILBOX_PROVIDER`, `MESSAGE_CLASS`, `SIZE`, `TEST` or `PROVIDER_INACTIVE`.
 	Reason string `json:"reason"`
 	// Extra has the fields that a newer service sends, and this package does not know.
 	Extra map[string]json.RawMessage `json:"-"`
@@ -1593,6 +1686,8 @@ type ProviderAccount struct {
 	ProviderType ProviderType `json:"providerType"`
 	// The name of the account.
 	DisplayName string `json:"displayName"`
+	// Where the provider's system is that takes the mail: `eu` or `us`; null if it is elsewhere, or not known (SMTP).
+	Region AccountRegion `json:"region"`
 	// Whether the account sends messages.
 	IsActive bool `json:"isActive"`
 	// The URL that the provider posts events to. Keep it secret.
@@ -1623,7 +1718,7 @@ func (v *ProviderAccount) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "id", "organizationId", "providerType", "displayName", "isActive", "webhookUrl", "eventsVerified", "maxRatePerSecond", "maxConcurrency", "sendingPausedReason", "sendingPausedSince", "createdAt", "updatedAt")
+	v.Extra = unknown(data, "id", "organizationId", "providerType", "displayName", "region", "isActive", "webhookUrl", "eventsVerified", "maxRatePerSecond", "maxConcurrency", "sendingPausedReason", "sendingPausedSince", "createdAt", "updatedAt")
 	return nil
 }
 
@@ -1647,6 +1742,51 @@ func (v *ProviderCircuit) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	v.Extra = unknown(data, "state", "cause", "until")
+	return nil
+}
+
+// What became of a provider account's mail to one recipient domain.
+type ProviderDomainHealth struct {
+	// The recipient domain. `(other)` stands for all domains beyond the 50 with the most mail and the first 500 of a
+	// month, `(none)` for addresses that are not known any more.
+	RecipientDomain string `json:"recipientDomain"`
+	// The number of calls to the provider, for one recipient each, that ended.
+	Attempts int `json:"attempts"`
+	// The number of attempts that the provider accepted.
+	Accepted int `json:"accepted"`
+	// The number of attempts that the provider refused for good.
+	Rejected int `json:"rejected"`
+	// The number of attempts that the provider, or later the recipient's server, put off.
+	Deferred int `json:"deferred"`
+	// The number of recipients whose message the provider accepted.
+	Sent int `json:"sent"`
+	// The number of recipients whose message was delivered.
+	Delivered int `json:"delivered"`
+	// The number of recipients whose message bounced.
+	Bounced int `json:"bounced"`
+	// The number of recipients who reported the message as spam.
+	Complained int `json:"complained"`
+	// `deferred` divided by `attempts`.
+	DeferralRate *float64 `json:"deferralRate"`
+	// `bounced` divided by `sent`.
+	BounceRate *float64 `json:"bounceRate"`
+	// `complained` divided by `delivered`.
+	ComplaintRate *float64 `json:"complaintRate"`
+	// `delivered` divided by `sent`.
+	DeliveryRate *float64 `json:"deliveryRate"`
+	// How long accepted calls took; null if there are fewer than 20.
+	AcceptLatencyMs *AcceptLatency `json:"acceptLatencyMs"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ProviderDomainHealth) UnmarshalJSON(data []byte) error {
+	type plain ProviderDomainHealth
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "recipientDomain", "attempts", "accepted", "rejected", "deferred", "sent", "delivered", "bounced", "complained", "deferralRate", "bounceRate", "complaintRate", "deliveryRate", "acceptLatencyMs")
 	return nil
 }
 
@@ -1709,6 +1849,110 @@ func (v *ProviderHealth) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// What became of a provider account's mail, by recipient domain.
+type ProviderHealthByDomain struct {
+	// The domains, those with the most mail first; `(other)` comes last.
+	Data []ProviderDomainHealth `json:"data"`
+	// See [ProviderHealthWindow].
+	Window ProviderHealthWindow `json:"window"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ProviderHealthByDomain) UnmarshalJSON(data []byte) error {
+	type plain ProviderHealthByDomain
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "data", "window")
+	return nil
+}
+
+// How a provider account does at the moment, and what became of its mail.
+type ProviderHealthDetail struct {
+	// The provider account.
+	ProviderAccountID string `json:"providerAccountId"`
+	// See [ProviderType].
+	ProviderType ProviderType `json:"providerType"`
+	// The name of the account.
+	DisplayName string `json:"displayName"`
+	// Whether the account sends messages.
+	IsActive bool `json:"isActive"`
+	// Whether calls to the account are made; null while Redis, which knows it, does not answer.
+	Circuit *ProviderCircuit `json:"circuit"`
+	// The calls per second, over all workers, to which Waypost holds back now because the provider throttles; null if
+	// it does not throttle, or while Redis does not answer.
+	ThrottledRatePerSecond *float64 `json:"throttledRatePerSecond"`
+	// Why the account cannot send, as reported by the provider; null if it can.
+	SendingPausedReason string `json:"sendingPausedReason"`
+	// What is wrong with the account now, as the event PROVIDER_FAILING reports it.
+	Failures []ProviderFailure `json:"failures"`
+	// See [RecentProviderCalls].
+	Calls RecentProviderCalls `json:"calls"`
+	// The most calls to the provider per second, over all workers; null means no limit.
+	MaxRatePerSecond *int `json:"maxRatePerSecond"`
+	// The most concurrent calls to the provider, over all workers; null means no limit.
+	MaxConcurrency *int `json:"maxConcurrency"`
+	// See [ProviderHealthWindows].
+	Windows ProviderHealthWindows `json:"windows"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ProviderHealthDetail) UnmarshalJSON(data []byte) error {
+	type plain ProviderHealthDetail
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "providerAccountId", "providerType", "displayName", "isActive", "circuit", "throttledRatePerSecond", "sendingPausedReason", "failures", "calls", "maxRatePerSecond", "maxConcurrency", "windows")
+	return nil
+}
+
+// The time that is counted.
+type ProviderHealthWindow struct {
+	// The start of the first quarter of an hour that is counted.
+	From time.Time `json:"from"`
+	// The end of the period, which is not part of it.
+	To time.Time `json:"to"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ProviderHealthWindow) UnmarshalJSON(data []byte) error {
+	type plain ProviderHealthWindow
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "from", "to")
+	return nil
+}
+
+// What became of all mail of a provider account lately. The quarters of an hour that a window touches count whole.
+// Tests are not counted.
+type ProviderHealthWindows struct {
+	// See [ProviderMailFigures].
+	Last15Minutes ProviderMailFigures `json:"last15Minutes"`
+	// See [ProviderMailFigures].
+	LastDay ProviderMailFigures `json:"lastDay"`
+	// See [ProviderMailFigures].
+	LastWeek ProviderMailFigures `json:"lastWeek"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ProviderHealthWindows) UnmarshalJSON(data []byte) error {
+	type plain ProviderHealthWindows
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "last15Minutes", "lastDay", "lastWeek")
+	return nil
+}
+
 // The result of an import from a provider.
 type ProviderImportResult struct {
 	// The number of newly suppressed addresses.
@@ -1730,6 +1974,50 @@ func (v *ProviderImportResult) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	v.Extra = unknown(data, "imported", "alreadyThere", "unusable", "nextCursor")
+	return nil
+}
+
+// What became of some mail of a provider account. `attempts`, `accepted`, `rejected` and `acceptLatencyMs` are up to
+// a minute late; the other numbers are exact. Rates have four decimals, are never above 1, and are null if they are
+// of fewer than 20.
+type ProviderMailFigures struct {
+	// The number of calls to the provider, for one recipient each, that ended.
+	Attempts int `json:"attempts"`
+	// The number of attempts that the provider accepted.
+	Accepted int `json:"accepted"`
+	// The number of attempts that the provider refused for good.
+	Rejected int `json:"rejected"`
+	// The number of attempts that the provider, or later the recipient's server, put off.
+	Deferred int `json:"deferred"`
+	// The number of recipients whose message the provider accepted.
+	Sent int `json:"sent"`
+	// The number of recipients whose message was delivered.
+	Delivered int `json:"delivered"`
+	// The number of recipients whose message bounced.
+	Bounced int `json:"bounced"`
+	// The number of recipients who reported the message as spam.
+	Complained int `json:"complained"`
+	// `deferred` divided by `attempts`.
+	DeferralRate *float64 `json:"deferralRate"`
+	// `bounced` divided by `sent`.
+	BounceRate *float64 `json:"bounceRate"`
+	// `complained` divided by `delivered`.
+	ComplaintRate *float64 `json:"complaintRate"`
+	// `delivered` divided by `sent`.
+	DeliveryRate *float64 `json:"deliveryRate"`
+	// How long accepted calls took; null if there are fewer than 20.
+	AcceptLatencyMs *AcceptLatency `json:"acceptLatencyMs"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *ProviderMailFigures) UnmarshalJSON(data []byte) error {
+	type plain ProviderMailFigures
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "attempts", "accepted", "rejected", "deferred", "sent", "delivered", "bounced", "complained", "deferralRate", "bounceRate", "complaintRate", "deliveryRate", "acceptLatencyMs")
 	return nil
 }
 
@@ -1906,8 +2194,17 @@ type ReplayWebhooksRequest struct {
 type ResolveRouteRequest struct {
 	// The sender.
 	From string `json:"from"`
+	// The recipients. Only their domains matter. Without them, rules with `recipientDomains` or
+	// `recipientMailboxProviders` are skipped.
+	To Recipients `json:"to,omitzero"`
 	// The tags of the message.
 	Tags []string `json:"tags,omitzero"`
+	// The class of the message. The default is `transactional`.
+	MessageClass MessageClass `json:"messageClass,omitzero"`
+	// The size of the message, in bytes. The default is 0.
+	SizeBytes Optional[int] `json:"sizeBytes,omitzero"`
+	// Whether the message is a test. The default is false.
+	Test Optional[bool] `json:"test,omitzero"`
 }
 
 // The dead jobs that are due again.
@@ -1970,13 +2267,17 @@ type RouteResolution struct {
 	Rule *RoutingRule `json:"rule"`
 	// The rules that were checked before and skipped, in order.
 	PassedOver []PassedOverRule `json:"passedOver"`
-	// The account that would send the message; null if there is none.
+	// The account that would send the message; null if there is none. Of several targets each message gets one, so
+	// the next message may get another.
 	Account *ProviderAccount `json:"account"`
 	// Whether the sender's domain is verified on this account.
 	DomainVerified bool `json:"domainVerified"`
+	// The targets of the rule, in order; empty if one account sends all its messages.
+	Targets []TargetResolution `json:"targets"`
 	// The fallbacks of the rule, in order.
 	Fallbacks []FallbackResolution `json:"fallbacks"`
-	// Why a send would be refused: `NO_ACTIVE_PROVIDER` or `DOMAIN_NOT_VERIFIED`; null if it would be accepted.
+	// Why a send would be refused: `NO_ACTIVE_PROVIDER` (in the region of the rule) or `DOMAIN_NOT_VERIFIED`; null if
+	// it would be accepted.
 	Refusal string `json:"refusal"`
 	// Extra has the fields that a newer service sends, and this package does not know.
 	Extra map[string]json.RawMessage `json:"-"`
@@ -1988,7 +2289,133 @@ func (v *RouteResolution) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "rule", "passedOver", "account", "domainVerified", "fallbacks", "refusal")
+	v.Extra = unknown(data, "rule", "passedOver", "account", "domainVerified", "targets", "fallbacks", "refusal")
+	return nil
+}
+
+// How far a routing rule is.
+type RoutingProgress struct {
+	// The targets of the rule in their order; empty if one account sends all its messages.
+	Targets []RoutingTargetProgress `json:"targets"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RoutingProgress) UnmarshalJSON(data []byte) error {
+	type plain RoutingProgress
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "targets")
+	return nil
+}
+
+// How the daily cap of a target grows, so that mailbox providers get to know a new account.
+type RoutingRamp struct {
+	// The most recipients of the first day.
+	Start int `json:"start"`
+	// What each step multiplies the cap by, 1.01 to 10.
+	Factor float64 `json:"factor"`
+	// The days from one step to the next, 1 to 30.
+	EveryDays int `json:"everyDays"`
+	// The first day, in UTC; before it the target gets nothing.
+	From string `json:"from"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RoutingRamp) UnmarshalJSON(data []byte) error {
+	type plain RoutingRamp
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "start", "factor", "everyDays", "from")
+	return nil
+}
+
+// The bounds of the rates of an account, for all its mail, beyond which the ramps of a rule do not grow.
+type RoutingRampBounds struct {
+	// The most bounces, as a part of the sent mails.
+	BounceRate float64 `json:"bounceRate"`
+	// The most complaints, as a part of the delivered mails.
+	ComplaintRate float64 `json:"complaintRate"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RoutingRampBounds) UnmarshalJSON(data []byte) error {
+	type plain RoutingRampBounds
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "bounceRate", "complaintRate")
+	return nil
+}
+
+// How far the ramp of a target is.
+type RoutingRampProgress struct {
+	// The most recipients of this day by the ramp; 0 before its first day.
+	Cap int `json:"cap"`
+	// `notBegun` before its first day; `growing`; `held` while a rate is beyond its bound; `finished`, and then it
+	// limits no more.
+	State RoutingRampState `json:"state"`
+	// Since when it is in this state.
+	Since time.Time `json:"since"`
+	// The day of UTC of the next step, or of the first; null while it is held, and when it is finished.
+	NextStepOn string `json:"nextStepOn"`
+	// The part of the account's sent mails that bounced, over a day, or over a week if fewer than 100 were sent in a
+	// day; null if fewer than 100 were.
+	BounceRate *float64 `json:"bounceRate"`
+	// The part of the account's delivered mails that was reported as spam, over the same time; null as `bounceRate`
+	// is.
+	ComplaintRate *float64 `json:"complaintRate"`
+	// How many mails the account sent in that time.
+	Sent int `json:"sent"`
+	// What happened to the ramp, the newest first, up to 50.
+	Steps []RoutingRampStep `json:"steps"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RoutingRampProgress) UnmarshalJSON(data []byte) error {
+	type plain RoutingRampProgress
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "cap", "state", "since", "nextStepOn", "bounceRate", "complaintRate", "sent", "steps")
+	return nil
+}
+
+// Something that happened to a ramp.
+type RoutingRampStep struct {
+	At time.Time `json:"at"`
+	// `begin`: its first day came. `step`: the cap grew. `hold`: a rate passed its bound. `halve`: a rate passed
+	// twice its bound. `resume`: the rates are within their bounds again. `finish`: the cap reached that of the
+	// target.
+	Action RoutingRampAction `json:"action"`
+	// The cap of a day before.
+	CapBefore int `json:"capBefore"`
+	// The cap of a day from then on.
+	CapAfter int `json:"capAfter"`
+	// The rate then; null if it was not known.
+	BounceRate *float64 `json:"bounceRate"`
+	// The rate then; null if it was not known.
+	ComplaintRate *float64 `json:"complaintRate"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RoutingRampStep) UnmarshalJSON(data []byte) error {
+	type plain RoutingRampStep
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "at", "action", "capBefore", "capAfter", "bounceRate", "complaintRate")
 	return nil
 }
 
@@ -2011,9 +2438,41 @@ type RoutingRule struct {
 	Tags []string `json:"tags"`
 	// Whether a message must have `any` or `all` of the tags.
 	TagMatch TagMatch `json:"tagMatch"`
-	// The account that sends the messages.
+	// The domains of the recipients, such as `example.com` or `*.example.com`: every recipient of a message must
+	// match one of them. Empty for all recipients.
+	RecipientDomains []string `json:"recipientDomains"`
+	// The mailbox providers of the recipients, by the MX records of their domains: every recipient of a message must
+	// have one of them. `other` are all that are not named. Empty for all recipients. A domain that is not known yet
+	// matches none: it is looked up after the first message to it.
+	RecipientMailboxProviders []MailboxProvider `json:"recipientMailboxProviders"`
+	// The class that messages have: `transactional` or `bulk`; null for both.
+	MessageClass MessageClass `json:"messageClass"`
+	// The smallest size of messages, in bytes: subject, bodies and decoded attachments. What single recipients have
+	// instead does not count. Null for no bound.
+	MinSizeBytes *int `json:"minSizeBytes"`
+	// The largest size of messages, in bytes; null for no bound.
+	MaxSizeBytes *int `json:"maxSizeBytes"`
+	// Whether the rule is for tests only (true) or for live messages only (false); null for both.
+	Test *bool `json:"test"`
+	// The region that accounts must be in to send the messages: `eu` or `us`; null for anywhere. Accounts outside of
+	// it are skipped, whatever else fails.
+	Region AccountRegion `json:"region"`
+	// The account that sends the messages; of a rule with targets, that of the first.
 	ProviderAccountID string `json:"providerAccountId"`
-	// The accounts that send if this account cannot, in this order.
+	// The accounts that share the messages; empty if one account sends them all.
+	Targets []RoutingTarget `json:"targets"`
+	// Which messages always have the same target: `none`, those to one `recipientDomain` (of the first recipient), or
+	// those of one `sender`.
+	Sticky RoutingStickiness `json:"sticky"`
+	// Whether targets share the messages by their `weight` alone, or also by their `health`: the weight of a target
+	// whose mail fails is lowered until its mail succeeds again.
+	Prefer RoutingPreference `json:"prefer"`
+	// What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it waits
+	// (`wait`).
+	OverCap RoutingOverCap `json:"overCap"`
+	// The bounds of the rates of an account, beyond which its ramp does not grow.
+	RampBounds RoutingRampBounds `json:"rampBounds"`
+	// The accounts that send if this account, or none of the targets, can, in this order.
 	FallbackProviderAccountIDs []string `json:"fallbackProviderAccountIds"`
 	// What to do if the provider's response to a call is lost: `wait` for evidence and send again if there is none,
 	// `resend` at once (the recipient may get the message twice), or `fail` (the message may have been sent).
@@ -2032,7 +2491,102 @@ func (v *RoutingRule) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "id", "organizationId", "name", "priority", "isActive", "senderDomain", "tags", "tagMatch", "providerAccountId", "fallbackProviderAccountIds", "onUnknown", "createdAt", "updatedAt")
+	v.Extra = unknown(data, "id", "organizationId", "name", "priority", "isActive", "senderDomain", "tags", "tagMatch", "recipientDomains", "recipientMailboxProviders", "messageClass", "minSizeBytes", "maxSizeBytes", "test", "region", "providerAccountId", "targets", "sticky", "prefer", "overCap", "rampBounds", "fallbackProviderAccountIds", "onUnknown", "createdAt", "updatedAt")
+	return nil
+}
+
+// What the live messages of a period would have done. Accounts and their domains count as they are now.
+type RoutingSimulation struct {
+	// The begin of the period.
+	From time.Time `json:"from"`
+	// The end of the period, which is not part of it.
+	To time.Time `json:"to"`
+	// The messages that were accepted in the period.
+	Messages int `json:"messages"`
+	// The recipients of these messages.
+	Recipients int `json:"recipients"`
+	// 1 if every message was looked at. Of more than 100,000, one in so many was, and the counts are multiplied by
+	// it.
+	SampledOneIn int `json:"sampledOneIn"`
+	// The accounts that the messages went to, in the simulation or in fact.
+	Accounts []SimulatedAccount `json:"accounts"`
+	// The rules in the order in which they are checked.
+	Rules []SimulatedRuleCounts `json:"rules"`
+	// Messages without a matching rule, and those that name their account.
+	WithoutRule int `json:"withoutRule"`
+	// See [SimulatedRefusals].
+	Refused SimulatedRefusals `json:"refused"`
+	// Recipients that would have waited for a cap until sending is given up.
+	Unsent int `json:"unsent"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RoutingSimulation) UnmarshalJSON(data []byte) error {
+	type plain RoutingSimulation
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "from", "to", "messages", "recipients", "sampledOneIn", "accounts", "rules", "withoutRule", "refused", "unsent")
+	return nil
+}
+
+// An account that gets a part of a rule's messages.
+type RoutingTarget struct {
+	// The provider account.
+	ProviderAccountID string `json:"providerAccountId"`
+	// 1 to 1,000. Each account gets its weight's part of the messages.
+	Weight int `json:"weight"`
+	// The most recipients of a day in UTC; null for no cap.
+	DailyCap *int `json:"dailyCap"`
+	// The most recipients of an hour; null for no cap.
+	HourlyCap *int `json:"hourlyCap"`
+	// How its daily cap grows; null if it does not.
+	Ramp *RoutingRamp `json:"ramp"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RoutingTarget) UnmarshalJSON(data []byte) error {
+	type plain RoutingTarget
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "providerAccountId", "weight", "dailyCap", "hourlyCap", "ramp")
+	return nil
+}
+
+// How far a target of a routing rule is.
+type RoutingTargetProgress struct {
+	// The provider account.
+	ProviderAccountID string `json:"providerAccountId"`
+	// 1 to 1,000. Each account gets its weight's part of the messages.
+	Weight int `json:"weight"`
+	// How many recipients of the rule's messages it had on this day in UTC. Counted if it has a daily cap, and a
+	// little ahead: workers reserve several at once.
+	UsedToday int `json:"usedToday"`
+	// The most recipients of this day, by `dailyCap` and by the ramp; null for no cap.
+	DailyCap *int `json:"dailyCap"`
+	// How many recipients of the rule's messages it had in this hour. Counted if it has an `hourlyCap`, and a little
+	// ahead.
+	UsedThisHour int `json:"usedThisHour"`
+	// The most recipients of an hour; null for no cap.
+	HourlyCap *int `json:"hourlyCap"`
+	// How far its ramp is; null if it has none.
+	Ramp *RoutingRampProgress `json:"ramp"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *RoutingTargetProgress) UnmarshalJSON(data []byte) error {
+	type plain RoutingTargetProgress
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "providerAccountId", "weight", "usedToday", "dailyCap", "usedThisHour", "hourlyCap", "ramp")
 	return nil
 }
 
@@ -2052,7 +2606,8 @@ type SchedulerTask struct {
 	LastSucceededAt time.Time `json:"lastSucceededAt"`
 	// How long the last finished run took, in milliseconds.
 	TookMs *int `json:"tookMs"`
-	// How long ago the last successful run was, less one interval, in milliseconds.
+	// How long ago the last successful run was, less one interval and the ten seconds within which a run is stored,
+	// in milliseconds.
 	LagMs int `json:"lagMs"`
 	// Whether the task needs attention.
 	IsLate bool `json:"isLate"`
@@ -2173,6 +2728,8 @@ type SendMessageRequest struct {
 	Attachments []MessageAttachment `json:"attachments,omitzero"`
 	// Up to 10 tags, for routing rules and analytics.
 	Tags []string `json:"tags,omitzero"`
+	// What kind of mail the message is, for routing rules: `transactional` (the default) or `bulk`.
+	MessageClass MessageClass `json:"messageClass,omitzero"`
 	// Any JSON object of up to 64 KiB. It is stored with the message and included in its webhook events.
 	Metadata map[string]any `json:"metadata,omitzero"`
 	// The template to render. The current version is rendered when the message is accepted; later versions do not
@@ -2258,6 +2815,236 @@ type SendTemplateTestRequest struct {
 	From string `json:"from,omitzero"`
 	// The subject, a Handlebars template. Required if the version has none.
 	Subject string `json:"subject,omitzero"`
+}
+
+// A sender domain, across the accounts that have it.
+type SenderDomain struct {
+	// The domain name, in ASCII.
+	Domain string `json:"domain"`
+	// `complete`: DNS has all records that mail needs. `incomplete`: some are missing or differ, and were never
+	// found. `broken`: some were found before, and two checks missed them. `unknown`: DNS was not asked yet or could
+	// not be asked, or no account names its records.
+	Status SenderDomainStatus `json:"status"`
+	// The accounts that have the domain.
+	Accounts []SenderDomainAccount `json:"accounts"`
+	// See [SenderDomainSPF].
+	SPF SenderDomainSPF `json:"spf"`
+	// The DKIM records that the accounts want.
+	DKIM []SenderDomainDKIM `json:"dkim"`
+	// See [SenderDomainDMARC].
+	DMARC SenderDomainDMARC `json:"dmarc"`
+	// What is wrong with the domain as a whole.
+	Conflicts []SenderDomainConflict `json:"conflicts"`
+	// When DNS was last asked; null before the first check.
+	CheckedAt time.Time `json:"checkedAt"`
+	// Since when DNS lacks records that it had; null if it has them.
+	BrokenSince time.Time `json:"brokenSince"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SenderDomain) UnmarshalJSON(data []byte) error {
+	type plain SenderDomain
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "domain", "status", "accounts", "spf", "dkim", "dmarc", "conflicts", "checkedAt", "brokenSince")
+	return nil
+}
+
+// A sender domain at one account.
+type SenderDomainAccount struct {
+	// The provider account.
+	ProviderAccountID string `json:"providerAccountId"`
+	// See [ProviderType].
+	ProviderType ProviderType `json:"providerType"`
+	// The name of the account.
+	DisplayName string `json:"displayName"`
+	// The id of the domain in `/v1/providers/:id/domains`.
+	DomainID string `json:"domainId"`
+	// The provider's verdict, which decides whether the account may send from the domain.
+	State DomainState `json:"state"`
+	// The records that the provider wants, with what DNS has.
+	Records []SenderDomainRecord `json:"records"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SenderDomainAccount) UnmarshalJSON(data []byte) error {
+	type plain SenderDomainAccount
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "providerAccountId", "providerType", "displayName", "domainId", "state", "records")
+	return nil
+}
+
+// Something that is wrong with a domain as a whole.
+type SenderDomainConflict struct {
+	// The kind of conflict, for programs.
+	Code SenderDomainConflictCode `json:"code"`
+	// What is wrong and what to do, for people.
+	Message string `json:"message"`
+	// The names of the records.
+	Names []string `json:"names"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SenderDomainConflict) UnmarshalJSON(data []byte) error {
+	type plain SenderDomainConflict
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "code", "message", "names")
+	return nil
+}
+
+// A DKIM record that an account wants.
+type SenderDomainDKIM struct {
+	// The provider account.
+	ProviderAccountID string `json:"providerAccountId"`
+	// The DKIM selector.
+	Selector string `json:"selector"`
+	// The full name of the record.
+	Name string `json:"name"`
+	// Whether DNS has the record.
+	Status DNSFoundStatus `json:"status"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SenderDomainDKIM) UnmarshalJSON(data []byte) error {
+	type plain SenderDomainDKIM
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "providerAccountId", "selector", "name", "status")
+	return nil
+}
+
+// The DMARC policy of a domain.
+type SenderDomainDMARC struct {
+	// The record; null if there is none.
+	Record string `json:"record"`
+	// The domain that has the record: this one, or one above it.
+	PolicyDomain string `json:"policyDomain"`
+	// What receivers do with mail that does not pass; null without a valid record.
+	Policy DMARCPolicy `json:"policy"`
+	// See [DMARCStatus].
+	Status DMARCStatus `json:"status"`
+	// Whether the return paths of all accounts are of this domain, as far as the policy asks for it; null if there is
+	// no policy or an account does not name its records.
+	AlignedSPF *bool `json:"alignedSpf"`
+	// The same of the signatures of all accounts. Mail passes if one of both is aligned.
+	AlignedDKIM *bool `json:"alignedDkim"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SenderDomainDMARC) UnmarshalJSON(data []byte) error {
+	type plain SenderDomainDMARC
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "record", "policyDomain", "policy", "status", "alignedSpf", "alignedDkim")
+	return nil
+}
+
+// A DNS record that a provider wants, with what DNS has.
+type SenderDomainRecord struct {
+	// The type of the record.
+	Type DNSRecordType `json:"type"`
+	// The full name of the record.
+	Name string `json:"name"`
+	// The value that the provider wants.
+	Value string `json:"value"`
+	// The priority of an MX record; null for other types.
+	Priority *int `json:"priority"`
+	// What the record is for.
+	Purpose DNSRecordPurpose `json:"purpose"`
+	// Whether the provider found the record.
+	Status DNSRecordStatus `json:"status"`
+	// The values that DNS has there; of SPF and DMARC, the records of that kind.
+	Found []string `json:"found"`
+	// Whether DNS has the record; `unknown` if DNS was not or could not be asked.
+	FoundStatus DNSFoundStatus `json:"foundStatus"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SenderDomainRecord) UnmarshalJSON(data []byte) error {
+	type plain SenderDomainRecord
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "type", "name", "value", "priority", "purpose", "status", "found", "foundStatus")
+	return nil
+}
+
+// The SPF record of a domain. A domain has one record for all of its senders.
+type SenderDomainSPF struct {
+	// The record; the first, if there are several; null if there is none.
+	Record string `json:"record"`
+	// Whether receivers accept it. Accounts may do without one: SENDGRID, POSTMARK and SES send with return paths of
+	// other domains.
+	Status SPFStatus `json:"status"`
+	// The look-ups that it causes, with those of included records, up to 50.
+	Lookups int `json:"lookups"`
+	// The look-ups that receivers make (RFC 7208, 4.6.4).
+	LookupsMax int `json:"lookupsMax"`
+	// The look-ups that find nothing. Receivers accept two.
+	VoidLookups int `json:"voidLookups"`
+	// The mechanisms that accounts want and the record lacks.
+	Missing []string `json:"missing"`
+	// One record for all accounts; null if the record need not be changed.
+	Recommended string `json:"recommended"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SenderDomainSPF) UnmarshalJSON(data []byte) error {
+	type plain SenderDomainSPF
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "record", "status", "lookups", "lookupsMax", "voidLookups", "missing", "recommended")
+	return nil
+}
+
+// A sender domain in a list.
+type SenderDomainSummary struct {
+	// The domain name, in ASCII.
+	Domain string `json:"domain"`
+	// What the last check found.
+	Status SenderDomainStatus `json:"status"`
+	// The provider accounts that have the domain.
+	ProviderAccountIDs []string `json:"providerAccountIds"`
+	// The kinds of conflicts that the last check found.
+	Conflicts []SenderDomainConflictCode `json:"conflicts"`
+	// When DNS was last asked; null before the first check.
+	CheckedAt time.Time `json:"checkedAt"`
+	// Since when DNS lacks records that it had; null if it has them.
+	BrokenSince time.Time `json:"brokenSince"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SenderDomainSummary) UnmarshalJSON(data []byte) error {
+	type plain SenderDomainSummary
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "domain", "status", "providerAccountIds", "conflicts", "checkedAt", "brokenSince")
+	return nil
 }
 
 // The query of a series, with its defaults filled in.
@@ -2390,6 +3177,109 @@ func (v *SignInMethods) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// The rules to try, and on which messages.
+type SimulateRoutingRequest struct {
+	// Up to 100 rules, as they would be created, instead of those of the organization. For equal priorities, earlier
+	// ones are checked first. The default is the organization's.
+	Rules []CreateRoutingRuleRequest `json:"rules,omitzero"`
+	// How far back messages are looked at: the last `hour`, `day` (the default) or `week`.
+	Period RoutingSimulationPeriod `json:"period,omitzero"`
+}
+
+// The recipients of an account.
+type SimulatedAccount struct {
+	// The provider account.
+	ProviderAccountID string `json:"providerAccountId"`
+	// Recipients in the simulation.
+	Recipients int `json:"recipients"`
+	// Recipients in fact.
+	ActualRecipients int `json:"actualRecipients"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SimulatedAccount) UnmarshalJSON(data []byte) error {
+	type plain SimulatedAccount
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "providerAccountId", "recipients", "actualRecipients")
+	return nil
+}
+
+// Messages that would have been refused.
+type SimulatedRefusals struct {
+	// Messages refused with `NO_ACTIVE_PROVIDER`.
+	NoActiveProvider int `json:"noActiveProvider"`
+	// Messages refused with `DOMAIN_NOT_VERIFIED`.
+	DomainNotVerified int `json:"domainNotVerified"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SimulatedRefusals) UnmarshalJSON(data []byte) error {
+	type plain SimulatedRefusals
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "noActiveProvider", "domainNotVerified")
+	return nil
+}
+
+// What a rule decided.
+type SimulatedRuleCounts struct {
+	// The id of the rule; null for one of the request.
+	ID string `json:"id"`
+	// The name.
+	Name string `json:"name"`
+	// The messages that it decided.
+	Messages int `json:"messages"`
+	// The recipients of these messages.
+	Recipients int `json:"recipients"`
+	// The targets of the rule, in order; empty if one account sends all its messages.
+	Targets []SimulatedTarget `json:"targets"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SimulatedRuleCounts) UnmarshalJSON(data []byte) error {
+	type plain SimulatedRuleCounts
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "id", "name", "messages", "recipients", "targets")
+	return nil
+}
+
+// What a target got.
+type SimulatedTarget struct {
+	// The provider account.
+	ProviderAccountID string `json:"providerAccountId"`
+	// The recipients that it got.
+	Recipients int `json:"recipients"`
+	// Recipients for whom its hourly cap was reached.
+	OverHourlyCap int `json:"overHourlyCap"`
+	// Recipients for whom its daily cap was reached.
+	OverDailyCap int `json:"overDailyCap"`
+	// Recipients that waited for a later hour and then went to it.
+	Waited int `json:"waited"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *SimulatedTarget) UnmarshalJSON(data []byte) error {
+	type plain SimulatedTarget
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "providerAccountId", "recipients", "overHourlyCap", "overDailyCap", "waited")
+	return nil
+}
+
 // How to begin a second factor.
 type StartTotpRequest struct {
 	// The present password.
@@ -2462,6 +3352,48 @@ func (v *Suppression) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	v.Extra = unknown(data, "id", "organizationId", "emailHash", "unsubscribeGroupId", "source", "createdAt", "messageId")
+	return nil
+}
+
+// A target of the matching rule.
+type TargetResolution struct {
+	// The provider account.
+	ProviderAccountID string `json:"providerAccountId"`
+	// The weight that the rule gives it.
+	Weight int `json:"weight"`
+	// The percent of the weight that counts now for the domain of the first recipient: below 100 if the rule prefers
+	// healthy targets and the mail of this one fails.
+	HealthPercent int `json:"healthPercent"`
+	// The part of the rule's messages that it gets now, from 0 to 1.
+	Share float64 `json:"share"`
+	// Whether the sender's domain is verified on this account.
+	DomainVerified bool `json:"domainVerified"`
+	// How many recipients of the rule's messages it had on this day in UTC. Counted if it has a daily cap, and a
+	// little ahead: workers reserve several at once.
+	UsedToday int `json:"usedToday"`
+	// The most recipients of this day, by `dailyCap` and by the ramp; null for no cap.
+	DailyCap *int `json:"dailyCap"`
+	// How many recipients of the rule's messages it had in this hour. Counted if it has an `hourlyCap`, and a little
+	// ahead.
+	UsedThisHour int `json:"usedThisHour"`
+	// The most recipients of an hour; null for no cap.
+	HourlyCap *int `json:"hourlyCap"`
+	// The state of its ramp: `notBegun`, `growing`, `held` or `finished`; null without one.
+	RampState RoutingRampState `json:"rampState"`
+	// Why this target gets no messages: `PROVIDER_INACTIVE`; `DOMAIN_NOT_VERIFIED` if the sender's domain is
+	// unverified on it; `REGION` if it is not in the rule's region; `RAMP_NOT_BEGUN`; null if it gets some.
+	PassedOver string `json:"passedOver"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *TargetResolution) UnmarshalJSON(data []byte) error {
+	type plain TargetResolution
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "providerAccountId", "weight", "healthPercent", "share", "domainVerified", "usedToday", "dailyCap", "usedThisHour", "hourlyCap", "rampState", "passedOver")
 	return nil
 }
 
@@ -2827,8 +3759,37 @@ type UpdateRoutingRuleRequest struct {
 	Tags []string `json:"tags,omitzero"`
 	// Whether a message must have `any` or `all` of the tags.
 	TagMatch TagMatch `json:"tagMatch,omitzero"`
-	// The account that sends the messages.
+	// The domains of the recipients, such as `example.com` or `*.example.com`, up to 50: every recipient of a message
+	// must match one of them. An empty list matches all recipients.
+	RecipientDomains []string `json:"recipientDomains,omitzero"`
+	// The mailbox providers of the recipients, by the MX records of their domains: `google`, `microsoft`, `yahoo` or
+	// `other`. Every recipient of a message must have one of them. An empty list matches all recipients.
+	RecipientMailboxProviders []MailboxProvider `json:"recipientMailboxProviders,omitzero"`
+	// The class that messages have: `transactional` or `bulk`. Null matches both.
+	MessageClass Optional[MessageClass] `json:"messageClass,omitzero"`
+	// The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+	MinSizeBytes Optional[int] `json:"minSizeBytes,omitzero"`
+	// The largest size of messages, in bytes.
+	MaxSizeBytes Optional[int] `json:"maxSizeBytes,omitzero"`
+	// Whether the rule is for tests only (true) or for live messages only (false).
+	Test Optional[bool] `json:"test,omitzero"`
+	// The region that accounts must be in to send the messages: `eu` or `us`; null for anywhere.
+	Region Optional[AccountRegion] `json:"region,omitzero"`
+	// The account that sends the messages. It takes the place of `targets`.
 	ProviderAccountID string `json:"providerAccountId,omitzero"`
+	// Up to 10 accounts that share the messages by weight. They take the place of `providerAccountId`.
+	Targets []NewRoutingTarget `json:"targets,omitzero"`
+	// Which messages always have the same target: `none`, those to one `recipientDomain` (of the first recipient), or
+	// those of one `sender`.
+	Sticky RoutingStickiness `json:"sticky,omitzero"`
+	// Whether targets share the messages by their `weight` alone, or also by their `health`: a target whose mail
+	// fails gets less.
+	Prefer RoutingPreference `json:"prefer,omitzero"`
+	// What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it waits
+	// (`wait`).
+	OverCap RoutingOverCap `json:"overCap,omitzero"`
+	// The bounds of the rates of an account, beyond which its ramp does not grow. An absent one keeps its value.
+	RampBounds *NewRoutingRampBounds `json:"rampBounds,omitzero"`
 	// Up to 5 accounts that send if this account cannot, in this order.
 	FallbackProviderAccountIDs []string `json:"fallbackProviderAccountIds,omitzero"`
 	// What to do if the provider's response to a call is lost: `wait`, `resend` or `fail`.
@@ -3194,6 +4155,8 @@ func (v *Worker) UnmarshalJSON(data []byte) error {
 
 // Why a valid request was not done: `details.reason` of every 409 and 422, with the status of each reason.
 //
+//   - `ACCOUNT_OUTSIDE_REGION` - 422: the routing rule names an account that is not in its region; `details.issues`
+//     says which.
 //   - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
 //   - `API_KEY_ENDED` - 409: the API key is revoked or expired.
 //   - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
@@ -3216,7 +4179,8 @@ func (v *Worker) UnmarshalJSON(data []byte) error {
 //   - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
 //   - `MESSAGE_SENDING` - 409: the message is being sent.
 //   - `MESSAGE_SENT` - 409: the message was sent.
-//   - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+//   - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account, or none in the region of the
+//     routing rule that matches.
 //   - `NOT_A_MEMBER` - 403: the user is no member of the organization, or of any.
 //   - `PARTIAL_EXISTS` - 409: a partial of this name exists.
 //   - `PASSWORD_NOT_SET` - 422: the user has no password and signs in at the OpenID Connect provider.
@@ -3256,6 +4220,7 @@ type ErrorReason string
 
 // The known values of [ErrorReason].
 const (
+	ErrorReasonAccountOutsideRegion       ErrorReason = "ACCOUNT_OUTSIDE_REGION"
 	ErrorReasonAddressNotPublic           ErrorReason = "ADDRESS_NOT_PUBLIC"
 	ErrorReasonAPIKeyEnded                ErrorReason = "API_KEY_ENDED"
 	ErrorReasonAttachmentNotFetched       ErrorReason = "ATTACHMENT_NOT_FETCHED"
@@ -3575,7 +4540,8 @@ func (v *SuppressionRemovedEvent) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A sender domain became verified.
+// A sender domain became verified at its provider (source `provider`), or its DNS records are there again (source
+// `dns`).
 type DomainVerifiedEvent struct {
 	// The type of the event.
 	Event string `json:"event"`
@@ -3597,8 +4563,9 @@ func (v *DomainVerifiedEvent) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A sender domain that was verified no longer is: the provider reports it as unverified or no longer lists it, or the
-// credentials no longer show it.
+// A sender domain is broken. With the source `provider`: it was verified and no longer is; the provider reports it as
+// unverified or no longer lists it, or the credentials no longer show it. With the source `dns`: two checks in a row,
+// ten minutes apart, missed DNS records that were there.
 type DomainBrokenEvent struct {
 	// The type of the event.
 	Event string `json:"event"`
@@ -3940,8 +4907,12 @@ type DomainEventData struct {
 	Domain string `json:"domain"`
 	// The account.
 	ProviderAccountID string `json:"providerAccountId"`
-	// The state of the domain; `unknown` if the credentials do not show it.
+	// The provider's verdict on the domain; `unknown` if the credentials do not show it.
 	State DomainState `json:"state"`
+	// Who judged the domain: the provider, or Waypost by its own look-ups in DNS.
+	Source DomainEventSource `json:"source"`
+	// If the source is `dns` and the domain is broken: the records that DNS had and has no longer.
+	Records []LostDNSRecord `json:"records"`
 	// Only in a test event: `{"test": true}`.
 	Metadata map[string]any `json:"metadata,omitzero"`
 	// Extra has the fields that a newer service sends, and this package does not know.
@@ -3954,7 +4925,7 @@ func (v *DomainEventData) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "eventType", "eventId", "domainId", "domain", "providerAccountId", "state", "metadata")
+	v.Extra = unknown(data, "eventType", "eventId", "domainId", "domain", "providerAccountId", "state", "source", "records", "metadata")
 	return nil
 }
 
@@ -4194,6 +5165,18 @@ const (
 	MetricsGroupByRecipientDomain MetricsGroupBy = "recipientDomain"
 )
 
+// How far back the health of a provider account is counted: 15 minutes, a day or a week.
+//
+// A newer service may send other values, which pass through as they are.
+type ProviderHealthPeriod string
+
+// The known values of [ProviderHealthPeriod].
+const (
+	ProviderHealthPeriod15m  ProviderHealthPeriod = "15m"
+	ProviderHealthPeriodDay  ProviderHealthPeriod = "day"
+	ProviderHealthPeriodWeek ProviderHealthPeriod = "week"
+)
+
 // A language of the pages for recipients.
 //
 // A newer service may send other values, which pass through as they are.
@@ -4301,6 +5284,17 @@ const (
 	DeliveryModeShared  DeliveryMode = "shared"
 )
 
+// What kind of mail a message is.
+//
+// A newer service may send other values, which pass through as they are.
+type MessageClass string
+
+// The known values of [MessageClass].
+const (
+	MessageClassTransactional MessageClass = "transactional"
+	MessageClassBulk          MessageClass = "bulk"
+)
+
 // What happens to a test message.
 //
 // A newer service may send other values, which pass through as they are.
@@ -4343,6 +5337,17 @@ const (
 	ProviderTypeSMTP     ProviderType = "SMTP"
 )
 
+// Where the system of a provider is that takes the mail of an account.
+//
+// A newer service may send other values, which pass through as they are.
+type AccountRegion string
+
+// The known values of [AccountRegion].
+const (
+	AccountRegionEu AccountRegion = "eu"
+	AccountRegionUs AccountRegion = "us"
+)
+
 // What a member of an organization may do. `OWNER`: everything. `ADMIN`: everything but the members. `DEVELOPER`:
 // `SEND`, `TEMPLATES_READ`, `TEMPLATES_WRITE`, `METRICS_READ`, `PROVIDERS_READ` and `CONTENT_READ`. `VIEWER`:
 // `METRICS_READ`, `TEMPLATES_READ` and `PROVIDERS_READ`.
@@ -4367,6 +5372,55 @@ type TagMatch string
 const (
 	TagMatchAny TagMatch = "any"
 	TagMatchAll TagMatch = "all"
+)
+
+// Who takes the mail of a domain: `google` for Gmail and Google Workspace, `microsoft` for Outlook.com and Microsoft
+// 365, `yahoo` for Yahoo Mail and AOL Mail, or any `other`.
+//
+// A newer service may send other values, which pass through as they are.
+type MailboxProvider string
+
+// The known values of [MailboxProvider].
+const (
+	MailboxProviderGoogle    MailboxProvider = "google"
+	MailboxProviderMicrosoft MailboxProvider = "microsoft"
+	MailboxProviderYahoo     MailboxProvider = "yahoo"
+	MailboxProviderOther     MailboxProvider = "other"
+)
+
+// Which messages of a routing rule always have the same target: none, those to one domain, or those from one sender.
+//
+// A newer service may send other values, which pass through as they are.
+type RoutingStickiness string
+
+// The known values of [RoutingStickiness].
+const (
+	RoutingStickinessNone            RoutingStickiness = "none"
+	RoutingStickinessRecipientDomain RoutingStickiness = "recipientDomain"
+	RoutingStickinessSender          RoutingStickiness = "sender"
+)
+
+// Whether the targets of a routing rule share its messages by their weights alone, or also by their health.
+//
+// A newer service may send other values, which pass through as they are.
+type RoutingPreference string
+
+// The known values of [RoutingPreference].
+const (
+	RoutingPreferenceWeight RoutingPreference = "weight"
+	RoutingPreferenceHealth RoutingPreference = "health"
+)
+
+// What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it waits
+// (`wait`).
+//
+// A newer service may send other values, which pass through as they are.
+type RoutingOverCap string
+
+// The known values of [RoutingOverCap].
+const (
+	RoutingOverCapNext RoutingOverCap = "next"
+	RoutingOverCapWait RoutingOverCap = "wait"
 )
 
 // What is done with a message if the provider's answer was lost, so that nobody knows whether it was accepted.
@@ -4442,6 +5496,20 @@ const (
 	DNSRecordStatusPending  DNSRecordStatus = "pending"
 	DNSRecordStatusVerified DNSRecordStatus = "verified"
 	DNSRecordStatusFailed   DNSRecordStatus = "failed"
+)
+
+// Whether DNS has a record: it does (`match`), has another there (`mismatch`), or none (`missing`); `unknown` if DNS
+// was not or could not be asked.
+//
+// A newer service may send other values, which pass through as they are.
+type DNSFoundStatus string
+
+// The known values of [DNSFoundStatus].
+const (
+	DNSFoundStatusMatch    DNSFoundStatus = "match"
+	DNSFoundStatusMismatch DNSFoundStatus = "mismatch"
+	DNSFoundStatusMissing  DNSFoundStatus = "missing"
+	DNSFoundStatusUnknown  DNSFoundStatus = "unknown"
 )
 
 // The kind of an error, for programs.
@@ -4582,6 +5650,112 @@ const (
 	RecipientKindBCC RecipientKind = "BCC"
 )
 
+// How far the ramp of a target is: its first day is to come; it grows; it is held because a rate is beyond its bound;
+// or it has reached the cap of the target.
+//
+// A newer service may send other values, which pass through as they are.
+type RoutingRampState string
+
+// The known values of [RoutingRampState].
+const (
+	RoutingRampStateNotBegun RoutingRampState = "notBegun"
+	RoutingRampStateGrowing  RoutingRampState = "growing"
+	RoutingRampStateHeld     RoutingRampState = "held"
+	RoutingRampStateFinished RoutingRampState = "finished"
+)
+
+// What happened to the ramp of a target.
+//
+// A newer service may send other values, which pass through as they are.
+type RoutingRampAction string
+
+// The known values of [RoutingRampAction].
+const (
+	RoutingRampActionBegin  RoutingRampAction = "begin"
+	RoutingRampActionStep   RoutingRampAction = "step"
+	RoutingRampActionHold   RoutingRampAction = "hold"
+	RoutingRampActionHalve  RoutingRampAction = "halve"
+	RoutingRampActionResume RoutingRampAction = "resume"
+	RoutingRampActionFinish RoutingRampAction = "finish"
+)
+
+// What DNS has of the records of a sender domain.
+//
+// A newer service may send other values, which pass through as they are.
+type SenderDomainStatus string
+
+// The known values of [SenderDomainStatus].
+const (
+	SenderDomainStatusComplete   SenderDomainStatus = "complete"
+	SenderDomainStatusIncomplete SenderDomainStatus = "incomplete"
+	SenderDomainStatusBroken     SenderDomainStatus = "broken"
+	SenderDomainStatusUnknown    SenderDomainStatus = "unknown"
+)
+
+// What is wrong with a sender domain as a whole.
+//
+// A newer service may send other values, which pass through as they are.
+type SenderDomainConflictCode string
+
+// The known values of [SenderDomainConflictCode].
+const (
+	SenderDomainConflictCodeSPFMultiple           SenderDomainConflictCode = "SPF_MULTIPLE"
+	SenderDomainConflictCodeSPFInvalid            SenderDomainConflictCode = "SPF_INVALID"
+	SenderDomainConflictCodeSPFTooManyLookups     SenderDomainConflictCode = "SPF_TOO_MANY_LOOKUPS"
+	SenderDomainConflictCodeSPFTooManyVoidLookups SenderDomainConflictCode = "SPF_TOO_MANY_VOID_LOOKUPS"
+	SenderDomainConflictCodeSPFMissingInclude     SenderDomainConflictCode = "SPF_MISSING_INCLUDE"
+	SenderDomainConflictCodeDKIMSelectorShared    SenderDomainConflictCode = "DKIM_SELECTOR_SHARED"
+	SenderDomainConflictCodeCNAMEShared           SenderDomainConflictCode = "CNAME_SHARED"
+	SenderDomainConflictCodeReturnPathShared      SenderDomainConflictCode = "RETURN_PATH_SHARED"
+	SenderDomainConflictCodeCNAMEWithOtherRecords SenderDomainConflictCode = "CNAME_WITH_OTHER_RECORDS"
+	SenderDomainConflictCodeDMARCMissing          SenderDomainConflictCode = "DMARC_MISSING"
+	SenderDomainConflictCodeDMARCMultiple         SenderDomainConflictCode = "DMARC_MULTIPLE"
+	SenderDomainConflictCodeDMARCInvalid          SenderDomainConflictCode = "DMARC_INVALID"
+	SenderDomainConflictCodeDMARCUnaligned        SenderDomainConflictCode = "DMARC_UNALIGNED"
+)
+
+// What receivers do with mail that does not pass DMARC.
+//
+// A newer service may send other values, which pass through as they are.
+type DMARCPolicy string
+
+// The known values of [DMARCPolicy].
+const (
+	DMARCPolicyNone       DMARCPolicy = "none"
+	DMARCPolicyQuarantine DMARCPolicy = "quarantine"
+	DMARCPolicyReject     DMARCPolicy = "reject"
+)
+
+// Whether receivers accept the DMARC record of a domain.
+//
+// A newer service may send other values, which pass through as they are.
+type DMARCStatus string
+
+// The known values of [DMARCStatus].
+const (
+	DMARCStatusValid    DMARCStatus = "valid"
+	DMARCStatusMissing  DMARCStatus = "missing"
+	DMARCStatusMultiple DMARCStatus = "multiple"
+	DMARCStatusInvalid  DMARCStatus = "invalid"
+	DMARCStatusUnknown  DMARCStatus = "unknown"
+)
+
+// Whether receivers accept the SPF record of a domain.
+//
+// A newer service may send other values, which pass through as they are.
+type SPFStatus string
+
+// The known values of [SPFStatus].
+const (
+	SPFStatusValid              SPFStatus = "valid"
+	SPFStatusMissing            SPFStatus = "missing"
+	SPFStatusMultiple           SPFStatus = "multiple"
+	SPFStatusInvalid            SPFStatus = "invalid"
+	SPFStatusTooManyLookups     SPFStatus = "tooManyLookups"
+	SPFStatusTooManyVoidLookups SPFStatus = "tooManyVoidLookups"
+	SPFStatusUnknown            SPFStatus = "unknown"
+)
+
 // What is done with a message whose sender has a domain that no provider account has verified.
 //
 // A newer service may send other values, which pass through as they are.
@@ -4591,6 +5765,29 @@ type UnverifiedDomains string
 const (
 	UnverifiedDomainsReject UnverifiedDomains = "reject"
 	UnverifiedDomainsAccept UnverifiedDomains = "accept"
+)
+
+// How far back a simulation looks at messages: an hour, a day or a week.
+//
+// A newer service may send other values, which pass through as they are.
+type RoutingSimulationPeriod string
+
+// The known values of [RoutingSimulationPeriod].
+const (
+	RoutingSimulationPeriodHour RoutingSimulationPeriod = "hour"
+	RoutingSimulationPeriodDay  RoutingSimulationPeriod = "day"
+	RoutingSimulationPeriodWeek RoutingSimulationPeriod = "week"
+)
+
+// Who judged a domain: the provider, or Waypost by its own look-ups in DNS.
+//
+// A newer service may send other values, which pass through as they are.
+type DomainEventSource string
+
+// The known values of [DomainEventSource].
+const (
+	DomainEventSourceProvider DomainEventSource = "provider"
+	DomainEventSourceDNS      DomainEventSource = "dns"
 )
 
 // `GONE`: the endpoint answered 410. `FAILING`: all calls failed for five days.
@@ -4621,6 +5818,10 @@ type DNSRecord struct {
 	Purpose DNSRecordPurpose `json:"purpose"`
 	// Whether the provider found the record.
 	Status DNSRecordStatus `json:"status"`
+	// The values that DNS had there at the last check; of SPF and DMARC, the records of that kind.
+	Found []string `json:"found"`
+	// Whether DNS had the record at the last check; `unknown` if DNS was not or could not be asked.
+	FoundStatus DNSFoundStatus `json:"foundStatus"`
 	// Extra has the fields that a newer service sends, and this package does not know.
 	Extra map[string]json.RawMessage `json:"-"`
 }
@@ -4631,7 +5832,7 @@ func (v *DNSRecord) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
 		return err
 	}
-	v.Extra = unknown(data, "type", "name", "value", "priority", "purpose", "status")
+	v.Extra = unknown(data, "type", "name", "value", "priority", "purpose", "status", "found", "foundStatus")
 	return nil
 }
 
@@ -4699,6 +5900,30 @@ type EventSecrets struct {
 	SigningKey string `json:"signingKey,omitzero"`
 	// SES: the ARN of the SNS topic that the configuration set publishes to. It must be in the region of the account.
 	TopicArn string `json:"topicArn,omitzero"`
+}
+
+// LostDNSRecord is a type of the API.
+type LostDNSRecord struct {
+	// The type of the record.
+	Type DNSRecordType `json:"type"`
+	// The full name of the record.
+	Name string `json:"name"`
+	// What the record is for.
+	Purpose DNSRecordPurpose `json:"purpose"`
+	// Whether DNS has another record there (`mismatch`) or none (`missing`).
+	FoundStatus DNSFoundStatus `json:"foundStatus"`
+	// Extra has the fields that a newer service sends, and this package does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields in Extra.
+func (v *LostDNSRecord) UnmarshalJSON(data []byte) error {
+	type plain LostDNSRecord
+	if err := json.Unmarshal(data, (*plain)(v)); err != nil {
+		return err
+	}
+	v.Extra = unknown(data, "type", "name", "purpose", "foundStatus")
+	return nil
 }
 
 // MailgunCredentials is a type of the API.
@@ -4912,6 +6137,12 @@ type GetMetricsSummaryParams struct {
 	// The time zone of hours, days, weeks and months, and of times without an offset: a name of the IANA database.
 	// The default is UTC.
 	TimeZone string `json:"timeZone,omitzero"`
+}
+
+// The parameters of "Get the health of a provider account by recipient domain".
+type GetProviderHealthByDomainParams struct {
+	// How far back to count: 15 minutes, a day or a week. The default is `day`.
+	Window ProviderHealthPeriod `json:"window,omitzero"`
 }
 
 // The parameters of "List API keys".

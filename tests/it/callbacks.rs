@@ -3,6 +3,7 @@
 //! post nothing themselves, except as SNS.
 
 mod doubt;
+mod health;
 mod shared;
 mod sns;
 mod stories;

@@ -121,6 +121,33 @@ async fn a_body_that_is_not_json_by_its_content_type_is_rejected() {
 }
 
 #[tokio::test]
+async fn the_message_of_a_request_with_several_mistakes_names_the_first_three() {
+    let app = TestApp::builder().without_worker().start().await;
+    let issues = |fields: &[&str]| {
+        let fields = fields.iter().map(|field| ((*field).to_owned(), json!(1)));
+        serde_json::Value::Object(fields.collect())
+    };
+    let known = "is not a known field";
+    for (unknown, message) in [
+        (vec!["q1"], format!("q1 {known}")),
+        (
+            vec!["q1", "q2", "q3"],
+            format!("The request has 3 mistakes: q1 {known}; q2 {known}; q3 {known}"),
+        ),
+        (
+            vec!["q1", "q2", "q3", "q4"],
+            format!("The request has 4 mistakes: q1 {known}; q2 {known}; q3 {known}; …"),
+        ),
+    ] {
+        let mut body = issues(&unknown);
+        body["name"] = json!("A group");
+        let reply = app.post("/v1/unsubscribe-groups", &body).await;
+        let error = reply.expect_error(400, "VALIDATION_ERROR");
+        assert_eq!(error["message"], message);
+    }
+}
+
+#[tokio::test]
 async fn an_id_that_is_no_uuid_is_not_found() {
     let app = TestApp::builder().without_worker().start().await;
     for id in [

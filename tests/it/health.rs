@@ -7,9 +7,10 @@ use serde_json::Value;
 use waypost_tests::{Reply, TestApp, message_to, wait_until, without_references};
 
 /// The verbs with which operation ids start.
-const VERBS: [&str; 33] = [
+const VERBS: [&str; 35] = [
     "accept",
     "cancel",
+    "check",
     "complete",
     "confirm",
     "create",
@@ -33,6 +34,7 @@ const VERBS: [&str; 33] = [
     "rollback",
     "rotate",
     "send",
+    "simulate",
     "start",
     "test",
     "track",

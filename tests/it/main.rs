@@ -95,6 +95,8 @@ mod scheduler;
 #[cfg(test)]
 pub(crate) mod security;
 #[cfg(test)]
+mod sender_domains;
+#[cfg(test)]
 mod sending;
 #[cfg(test)]
 mod settings;

@@ -6,6 +6,7 @@ mod domains;
 mod event_secrets;
 mod event_webhook;
 mod health;
+mod health_domains;
 mod management;
 mod rechecks;
 
@@ -52,6 +53,15 @@ async fn account_count(app: &TestApp) -> usize {
         .len()
 }
 
+/// The region of an account with good credentials.
+fn region(kind: ProviderType) -> Option<&'static str> {
+    match kind {
+        ProviderType::Sendgrid | ProviderType::Postmark | ProviderType::Mailgun => Some("us"),
+        ProviderType::Ses => Some("eu"),
+        ProviderType::Smtp => None,
+    }
+}
+
 #[tokio::test]
 async fn an_account_of_each_type_is_connected_read_changed_checked_and_removed() {
     for kind in ProviderType::ALL {
@@ -65,6 +75,7 @@ async fn an_account_of_each_type_is_connected_read_changed_checked_and_removed()
             "organizationId": app.organization_id().to_string(),
             "providerType": kind,
             "displayName": format!("Our {kind}"),
+            "region": region(kind),
             "isActive": true,
             "webhookUrl": account["webhookUrl"],
             "eventsVerified": false,

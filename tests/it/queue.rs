@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use tokio::sync::Semaphore;
-use waypost_core::job_queue::{Depth, JobEnd, QueueSettings};
+use waypost_core::job_queue::{Capacity, Depth, JobEnd, JobSlot, QueueSettings};
 
-use fixture::{QueueFixture, fast, job, until};
+use fixture::{Count, QueueFixture, fast, job, until};
 
 // --- running ------------------------------------------------------------------
 
@@ -205,6 +205,63 @@ async fn a_job_longer_than_its_lease_runs_once() {
     for worker in workers {
         worker.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_job_that_frees_its_slot_lets_another_start_before_it_ends() {
+    let fixture = QueueFixture::shared("slots");
+    let permits = Arc::new(Semaphore::new(0));
+    let handler = {
+        let permits = Arc::clone(&permits);
+        move |job: Count, slot: JobSlot<Count>| {
+            let permits = Arc::clone(&permits);
+            async move {
+                // Odd ones keep theirs until they end.
+                if job.number.is_multiple_of(2) {
+                    slot.free();
+                    slot.free();
+                }
+                permits.acquire().await.unwrap().forget();
+                Ok(JobEnd::Done)
+            }
+        }
+    };
+    let capacity = Capacity {
+        slots: 2,
+        in_flight_max: 4,
+        finishing_max: 5,
+    };
+    let worker = fixture.worker_with_slots("a", capacity, handler);
+    fixture.push((0..20).map(|number| number * 2)).await;
+    until("five have freed their slots", async || {
+        fixture.runs.total() == 5
+    })
+    .await;
+    let since = Instant::now();
+    let passed = async || since.elapsed() > Duration::from_millis(300);
+    until("some time has passed", passed).await;
+    assert_eq!(fixture.runs.total(), 5, "no further job starts");
+    permits.add_permits(15);
+    until("others have started", async || fixture.runs.total() == 20).await;
+    permits.add_permits(5);
+    until("all are done", async || {
+        fixture.depth().await == Depth::default()
+    })
+    .await;
+    fixture.push((0..20).map(|number| number * 2 + 1)).await;
+    until("the slots are used", async || fixture.runs.total() == 22).await;
+    let since = Instant::now();
+    let passed = async || since.elapsed() > Duration::from_millis(300);
+    until("some time has passed", passed).await;
+    assert_eq!(fixture.runs.total(), 22, "two keep their slots");
+    permits.add_permits(20);
+    until("all are done", async || {
+        fixture.depth().await == Depth::default()
+    })
+    .await;
+    assert_eq!(fixture.runs.total(), 40);
+    assert!(fixture.runs.all_once());
+    worker.stop().await;
 }
 
 #[tokio::test]

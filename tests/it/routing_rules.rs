@@ -1,6 +1,15 @@
 //! Routing rules: their validation, which account they choose, and how soon changes take
 //! effect.
 
+mod caps;
+mod conditions;
+mod health;
+mod mailbox_providers;
+mod ramps;
+mod region;
+mod simulation;
+mod targets;
+
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -72,6 +81,18 @@ async fn a_rule_is_created_shown_listed_changed_and_removed() {
         "tags": [],
         "tagMatch": "any",
         "providerAccountId": first,
+        "recipientDomains": [],
+        "recipientMailboxProviders": [],
+        "messageClass": null,
+        "minSizeBytes": null,
+        "maxSizeBytes": null,
+        "test": null,
+        "region": null,
+        "targets": [],
+        "sticky": "none",
+        "prefer": "weight",
+        "overCap": "next",
+        "rampBounds": { "bounceRate": 0.05, "complaintRate": 0.001 },
         "fallbackProviderAccountIds": [],
         "onUnknown": "wait",
         "createdAt": rule["createdAt"],
@@ -331,7 +352,7 @@ async fn a_route_is_explained_without_sending() {
     assert_eq!(
         nothing,
         json!({
-            "rule": null, "passedOver": [], "account": null, "domainVerified": false, "fallbacks": [], "refusal": "NO_ACTIVE_PROVIDER",
+            "rule": null, "passedOver": [], "account": null, "domainVerified": false, "targets": [], "fallbacks": [], "refusal": "NO_ACTIVE_PROVIDER",
         })
     );
     let (first, second) = two_accounts(&app).await;
@@ -354,7 +375,7 @@ async fn a_route_is_explained_without_sending() {
         .data(200);
     let account = app.get(&format!("/v1/providers/{second}")).await.data(200);
     let mut expected = json!({
-        "rule": null, "passedOver": passed_over, "account": account, "domainVerified": true, "fallbacks": [], "refusal": null,
+        "rule": null, "passedOver": passed_over, "account": account, "domainVerified": true, "targets": [], "fallbacks": [], "refusal": null,
     });
     assert_eq!(app.post(&resolve, &asked).await.data(200), expected);
     let rule = create(&app, &rule_for(&second)).await;
@@ -572,10 +593,7 @@ async fn changes_of_rules_and_removals_of_their_accounts_do_not_block_each_other
         }
         assert_eq!(removal.status, 200, "{removal:?}");
         let rule = app.get(&path).await.data(200);
-        let names_it = rule["fallbackProviderAccountIds"]
-            .as_array()
-            .unwrap()
-            .contains(&json!(removed));
-        assert!(!names_it, "{rule}");
+        let fallbacks = rule["fallbackProviderAccountIds"].as_array().unwrap();
+        assert!(!fallbacks.contains(&json!(removed)), "{rule}");
     }
 }

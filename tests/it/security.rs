@@ -9,3 +9,4 @@ mod headers;
 mod leak_scan;
 mod logs;
 pub(crate) mod matrix;
+mod permissions;

@@ -3,6 +3,7 @@
 //! compares each webhook with the document.
 
 mod accounts;
+mod dns;
 mod organization;
 mod tags;
 

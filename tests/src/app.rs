@@ -19,6 +19,7 @@ use waypost_core::ids::{Ids, OrganizationId};
 use waypost_core::message::list;
 use waypost_core::organization::{self, Organization, UnverifiedDomains};
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::routing::ramp::steps;
 use waypost_simulator::{Captured, Config, Simulator};
 
 use crate::builder::{AppBuilder, SEARCH_LAG, start_worker};
@@ -380,12 +381,27 @@ impl TestApp {
         waits.parse().expect("a count is a number")
     }
 
+    /// Ends the sessions that wait for a lock.
+    pub async fn end_lock_waits(&self) {
+        self.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
+        .await;
+    }
+
     /// Folds the message counts and indexes subjects, as the scheduler does.
     pub async fn fold_messages(&self) {
         let mut connection = self.pool.acquire().await.expect("Postgres answers");
         let mut fold =
             async || list::store::roll_up(&mut connection, OrganizationShard::WHOLE, 5_000).await;
         while fold().await.expect("deltas can be folded") > 0 {}
+    }
+
+    /// Makes the steps of ramps that are due, as the scheduler does.
+    pub async fn step_ramps(&self) {
+        let made = steps::make_due(&self.pool, &self.clock, &self.ids).await;
+        made.expect("Postgres answers");
     }
 
     // --- the providers ---------------------------------------------------------

@@ -227,6 +227,8 @@ impl AppBuilder {
             ("WAYPOST_SMTP_CA_FILE", &smtp_certificate.to_string_lossy()),
             ("WAYPOST_LISTEN", listen),
             ("WAYPOST_RELAY_GRACE", "1s"),
+            // Tests of the look-ups name their own server.
+            ("WAYPOST_DNS_SERVERS", "none"),
             // Tests make many calls from one address. Tests of the limits set their own.
             ("WAYPOST_RATE_LIMIT_SEND_MAX", "1000000"),
             ("WAYPOST_RATE_LIMIT_OTHER_MAX", "1000000"),

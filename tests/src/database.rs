@@ -35,7 +35,8 @@ impl TestDatabase {
     /// A database with all migrations.
     pub async fn create() -> Self {
         let template = template().await;
-        Self::create_from(&format!(" TEMPLATE \"{template}\"")).await
+        // By files it takes 20 ms of CPU, through the WAL 68.
+        Self::create_from(&format!(" TEMPLATE \"{template}\" STRATEGY FILE_COPY")).await
     }
 
     /// A database without any migration.

@@ -233,10 +233,16 @@ fn resolve(document: &Value, value: &mut Value) {
     }
 }
 
-/// OpenAPI 3.0 uses `nullable`; JSON Schema lists the type null.
+/// OpenAPI 3.0 uses `nullable`, where JSON Schema lists the type null, and says of `minimum`
+/// whether it is exclusive, where JSON Schema has a number.
 fn translate(value: &mut Value) {
     match value {
         Value::Object(fields) => {
+            if fields.remove("exclusiveMinimum") == Some(Value::Bool(true))
+                && let Some(minimum) = fields.remove("minimum")
+            {
+                fields.insert("exclusiveMinimum".to_owned(), minimum);
+            }
             if fields.remove("nullable") == Some(Value::Bool(true)) {
                 let own = std::mem::take(fields);
                 fields.insert("anyOf".to_owned(), json!([{ "type": "null" }, own]));

@@ -17,7 +17,7 @@ use waypost_core::fault::Fault;
 use waypost_core::job_queue::Queue;
 use waypost_core::warn_seldom;
 
-use crate::send::job::{SendHandler, Sending};
+use crate::send::job::{SendHandler, SendSlot, Sending};
 
 /// How often it checks whether Redis is away, and polls.
 const POLL_EVERY: Duration = Duration::from_millis(500);
@@ -146,8 +146,9 @@ impl Outage {
 
 /// Runs one job. How it ends is ignored: recipients that are left are due again by its
 /// outbox row.
-async fn run(handler: SendHandler, job: SendJob, _slot: OwnedSemaphorePermit) {
-    if let Err(error) = handler.run_in_slot(job).await {
+async fn run(handler: SendHandler, job: SendJob, permit: OwnedSemaphorePermit) {
+    let slot = SendSlot::new(permit, None);
+    if let Err(error) = handler.run_in_slot(job, slot).await {
         warn_seldom!(cause = error.to_string(), "A job from Postgres failed");
     }
 }

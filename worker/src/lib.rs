@@ -51,6 +51,7 @@ use waypost_core::unsubscribe::link::Links;
 
 use fallback_poller::FallbackPoller;
 use send::job::{SendHandler, Sending};
+use send::target_caps::TargetCaps;
 use store::SendStore;
 use webhook::Webhooks;
 use worker_lease::WorkerLease;
@@ -104,7 +105,7 @@ pub async fn run(
     let lease = worker_lease.clone();
     let webhooks = Webhooks::start(settings, clock.clone(), lease, shutdown.clone())?;
     let queue = send_queue(&redis, clock.clone());
-    let snapshots = SnapshotCache::new(pool.clone());
+    let snapshots = SnapshotCache::new(pool.clone(), settings.sealer.clone(), clock.clone());
     tokio::spawn(snapshots.clone().listen(shutdown.clone()));
     let accounts = accounts(settings, snapshots, pool.clone(), &clock, &ids)?;
     let suppressions = Suppressions {
@@ -122,6 +123,7 @@ pub async fn run(
             settings.sending.clone(),
             suppressions,
         ),
+        target_caps: TargetCaps::new(pool, clock.clone()),
         account_limiter: account_limiter(settings, redis, &accounts, &shutdown),
         accounts,
         worker_lease: worker_lease.clone(),
@@ -141,6 +143,7 @@ pub async fn run(
         error!(cause = %panic, "The fallback poller panicked");
     }
     webhooks.ended(settings.sending.shutdown).await;
+    sending.target_caps.give_back().await;
     shutdown::give_back_leases(&sending, &queue).await;
     Ok(())
 }

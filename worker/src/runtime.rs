@@ -10,13 +10,20 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use waypost_core::config::SendingSettings;
 use waypost_core::delivery::job::SendJob;
-use waypost_core::job_queue::{Capacity, JobEnd, Queue};
+use waypost_core::job_queue::{Capacity, JobEnd, JobSlot, Queue};
 
 use crate::send::job::SendHandler;
+use crate::store::BATCH_MIN;
 use crate::worker_lease::WorkerLease;
 
 /// The wait before a worker that ended is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
+/// Jobs whose calls are answered and whose outcomes are being recorded, for each slot. Recording
+/// takes up to 60 ms in a flood, in which a provider that answers at once takes hundreds.
+const FINISHING_PER_SLOT: usize = 4;
+/// How many such jobs there may be, however few slots: they fill two transactions, so that a
+/// worker with few slots does not wait for the pause between transactions.
+const FINISHING_MIN: usize = 2 * BATCH_MIN;
 
 /// Runs jobs until `shutdown`, then waits for running jobs for the configured time. Jobs
 /// that run longer are aborted.
@@ -30,9 +37,9 @@ pub(crate) async fn run(
     for start_count in 0_u64.. {
         let name = format!("{}-{start_count}", worker_lease.name());
         let handler = handler.clone();
-        let job = move |job: SendJob| {
+        let job = move |job: SendJob, slot: JobSlot<SendJob>| {
             let handler = handler.clone();
-            async move { handler.run(job).await }
+            async move { handler.run(job, slot).await }
         };
         let mut worker = start(queue, &name, settings.concurrency, shutdown, job);
         let shutdown_timeout = async {
@@ -72,7 +79,7 @@ fn start<F>(
     name: &str,
     concurrency: usize,
     shutdown: &CancellationToken,
-    job: impl Fn(SendJob) -> F + Clone + Send + Sync + 'static,
+    job: impl Fn(SendJob, JobSlot<SendJob>) -> F + Clone + Send + Sync + 'static,
 ) -> JoinHandle<Result<(), WorkerError>>
 where
     F: Future<Output = Result<JobEnd, BoxDynError>> + Send + 'static,
@@ -82,12 +89,13 @@ where
     let capacity = Capacity {
         slots: concurrency,
         in_flight_max: concurrency * 2,
+        finishing_max: (concurrency * FINISHING_PER_SLOT).max(FINISHING_MIN),
     };
     let worker = WorkerBuilder::new(name)
         .backend(queue.backend(name.to_owned(), capacity))
-        .concurrency(concurrency)
+        .concurrency(capacity.slots + capacity.finishing_max)
         .parallelize(tokio::spawn)
-        .build(move |message: SendJob| job(message));
+        .build(move |message: SendJob, slot: Data<JobSlot<SendJob>>| job(message, slot.0));
     let shutdown = shutdown.clone();
     tokio::spawn(worker.run_until(async move {
         shutdown.cancelled().await;

@@ -401,17 +401,27 @@ impl Failure {
     }
 }
 
+/// Mistakes that the message itself names; the details have the first hundred.
+const NAMED_MAX: usize = 3;
+
 fn invalid_message(issues: &[Issue]) -> String {
-    match issues {
-        [issue] => sentence("request", issue),
-        issues if issues.len() > Issue::SHOWN_MAX => {
-            let max = Issue::SHOWN_MAX;
-            format!(
-                "The request has more than {max} mistakes; details.issues names the first {max}"
-            )
-        }
-        _ => format!("The request has {} mistakes", issues.len()),
+    if let [issue] = issues {
+        return sentence("request", issue);
     }
+    let count = match issues.len() {
+        count if count > Issue::SHOWN_MAX => format!("more than {}", Issue::SHOWN_MAX),
+        count => count.to_string(),
+    };
+    let named = issues.iter().take(NAMED_MAX);
+    let named: Vec<String> = named.map(|issue| sentence("request", issue)).collect();
+    let more = match issues.len() > NAMED_MAX {
+        true => "; …",
+        false => "",
+    };
+    format!(
+        "The request has {count} mistakes: {}{more}",
+        named.join("; ")
+    )
 }
 
 /// An issue as a sentence. An issue without a path is about `what` as a whole.

@@ -33,6 +33,7 @@ macro_rules! reasons {
 }
 
 reasons! {
+    AccountOutsideRegion => "ACCOUNT_OUTSIDE_REGION": "422: the routing rule names an account that is not in its region; `details.issues` says which.",
     AddressNotPublic => "ADDRESS_NOT_PUBLIC": "422: the host of the webhook URL has no public address.",
     ApiKeyEnded => "API_KEY_ENDED": "409: the API key is revoked or expired.",
     AttachmentNotFetched => "ATTACHMENT_NOT_FETCHED": "422: the URL of an attachment gave no file; `details.issues` says which.",
@@ -54,7 +55,7 @@ reasons! {
     MessageNotScheduled => "MESSAGE_NOT_SCHEDULED": "409: the message was not scheduled.",
     MessageSending => "MESSAGE_SENDING": "409: the message is being sent.",
     MessageSent => "MESSAGE_SENT": "409: the message was sent.",
-    NoActiveProvider => "NO_ACTIVE_PROVIDER": "422: the organization has no active provider account.",
+    NoActiveProvider => "NO_ACTIVE_PROVIDER": "422: the organization has no active provider account, or none in the region of the routing rule that matches.",
     NotAMember => "NOT_A_MEMBER": "403: the user is no member of the organization, or of any.",
     PartialExists => "PARTIAL_EXISTS": "409: a partial of this name exists.",
     PasswordNotSet => "PASSWORD_NOT_SET": "422: the user has no password and signs in at the OpenID Connect provider.",

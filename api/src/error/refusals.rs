@@ -35,6 +35,14 @@ impl From<AcceptRefusal> for Failure {
                 path: None,
                 reason: Reason::NoActiveProvider,
             },
+            AcceptRefusal::Route(RouteRefusal::NoneInRegion(region)) => Self::Unprocessable {
+                message: format!(
+                    "The organization has no active provider account in the region {} of the routing rule that matches",
+                    region.as_str()
+                ),
+                path: None,
+                reason: Reason::NoActiveProvider,
+            },
             AcceptRefusal::Route(RouteRefusal::DomainNotVerified(provider_type)) => {
                 Self::Unprocessable {
                     message: format!(
@@ -464,17 +472,39 @@ impl From<GroupRefusal> for Failure {
 
 impl From<RuleRefusal> for Failure {
     fn from(refusal: RuleRefusal) -> Self {
+        Self::of_rule(refusal, "")
+    }
+}
+
+impl Failure {
+    /// The refusal of a rule that is at a path of the request.
+    pub(crate) fn of_rule(refusal: RuleRefusal, path: &str) -> Self {
         match refusal {
             RuleRefusal::NotFound => Self::NotFound("routing rule"),
-            RuleRefusal::UnknownAccounts { main, fallbacks } => {
-                let main = main.then(|| "providerAccountId".to_owned());
-                let fallbacks = fallbacks.into_iter();
-                let fallbacks =
-                    fallbacks.map(|index| format!("fallbackProviderAccountIds.{index}"));
-                let paths = main.into_iter().chain(fallbacks);
+            RuleRefusal::UnknownAccounts {
+                main,
+                targets,
+                fallbacks,
+            } => {
                 let message = "must be the id of a provider account";
-                let issues = paths.map(|path| Issue::new(path, message)).collect();
-                Self::UnprocessableFields(Reason::UnknownId, issues)
+                let issues = issues_of_accounts(message, main, &targets, &fallbacks);
+                let issues = issues.into_iter().map(|issue| issue.under(path));
+                Self::UnprocessableFields(Reason::UnknownId, issues.collect())
+            }
+            RuleRefusal::OutsideRegion {
+                region,
+                main,
+                targets,
+                fallbacks,
+            } => {
+                let message = format!("must be an account in the region {}", region.as_str());
+                let issues = issues_of_accounts(&message, main, &targets, &fallbacks);
+                let issues = issues.into_iter().map(|issue| issue.under(path));
+                Self::UnprocessableFields(Reason::AccountOutsideRegion, issues.collect())
+            }
+            RuleRefusal::NoSizes => {
+                let message = "must not be less than minSizeBytes";
+                Self::Invalid(vec![Issue::new("maxSizeBytes", message).under(path)])
             }
             RuleRefusal::TooMany => Self::Unprocessable {
                 message: format!("An organization can have at most {RULES_MAX} routing rules"),
@@ -484,6 +514,22 @@ impl From<RuleRefusal> for Failure {
             RuleRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
+}
+
+/// Issues with accounts that a routing rule names: its own, targets and fallbacks, by index.
+fn issues_of_accounts(
+    message: &str,
+    main: bool,
+    targets: &[usize],
+    fallbacks: &[usize],
+) -> Vec<Issue> {
+    let main = main.then(|| "providerAccountId".to_owned());
+    let targets = targets.iter();
+    let targets = targets.map(|index| format!("targets.{index}.providerAccountId"));
+    let fallbacks = fallbacks.iter();
+    let fallbacks = fallbacks.map(|index| format!("fallbackProviderAccountIds.{index}"));
+    let paths = main.into_iter().chain(targets).chain(fallbacks);
+    paths.map(|path| Issue::new(path, message)).collect()
 }
 
 impl From<SuppressionRefusal> for Failure {

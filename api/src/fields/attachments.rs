@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use poem_openapi::Object;
 use poem_openapi::registry::{MetaSchemaRef, Registry};
-use poem_openapi::types::{ParseFromJSON as _, Type as _};
+use poem_openapi::types::Type as _;
 use serde_json::Value;
 use url::Url;
 use waypost_core::acceptance::attachment_names::{self, CONTENT_ID_BYTES_MAX, NAME_BYTES_MAX};
 use waypost_core::attachment::{AttachmentContent, AttachmentSource, COUNT_MAX};
 use waypost_core::issue::Issue;
 
-use crate::fields::{kind_of, list, schema, string};
+use crate::fields::{list, list_of_objects, object, schema, string};
 use crate::request::large_text;
 use crate::validate::{Field, Validated, problem};
 
@@ -84,12 +84,7 @@ impl Field for OneAttachment {
     }
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        if !value.is_object() {
-            return problem(format!("must be an object, not {}", kind_of(&value)));
-        }
-        let object = AttachmentObject::parse_from_json(Some(value))
-            .or_else(|error| problem(error.into_message()))?;
-        object.check().map(Self)
+        object::<AttachmentObject>(value)?.check().map(Self)
     }
 }
 
@@ -106,10 +101,7 @@ impl Field for AttachmentList {
     }
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        let Value::Array(items) = value else {
-            let kind = kind_of(&value);
-            return problem(format!("must be an array of objects, not {kind}"));
-        };
+        let items = list_of_objects(value)?;
         let files = list::<OneAttachment>(items, 0, COUNT_MAX, "attachments")?;
         let files: Vec<AttachmentSource> = files.into_iter().map(|file| file.0).collect();
         let repeated = files.iter().enumerate().filter(|(index, file)| {

@@ -4,14 +4,18 @@
 pub(crate) mod attachments;
 pub(crate) mod content;
 pub(crate) mod headers;
+pub(crate) mod mailbox_providers;
 pub(crate) mod message_filter;
 pub(crate) mod people;
 pub(crate) mod provider;
+mod ramps;
 pub(crate) mod recipients;
 pub(crate) mod suppression_csv;
+pub(crate) mod targets;
 pub(crate) mod time;
 
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+use poem_openapi::types::ParseFromJSON;
 use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::acceptance::draft::DeliveryMode;
@@ -23,7 +27,14 @@ use waypost_core::metrics::{Granularity, GroupBy};
 use waypost_core::organization::UnverifiedDomains;
 use waypost_core::page::PageRequest;
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider::region::AccountRegion;
+use waypost_core::provider_account::health::domains::HealthWindow;
+use waypost_core::routing::conditions::MessageClass;
+use waypost_core::routing::mailbox_provider::MailboxProvider;
 use waypost_core::routing::rule::{OnUnknown, TagMatch};
+use waypost_core::routing::simulation::SimulationPeriod;
+use waypost_core::routing::target_health::Prefer;
+use waypost_core::routing::targets::{OverCap, Sticky};
 use waypost_core::suppression::SuppressionSource;
 use waypost_core::template::TemplateType;
 use waypost_core::text::locale::Locale;
@@ -62,11 +73,28 @@ pub(crate) fn schema(ty: &'static str, configure: impl FnOnce(&mut MetaSchema)) 
 /// The items of an array. The error message says "array of strings"; the items are not
 /// checked yet.
 pub(crate) fn list_of_strings(value: Value) -> Result<Vec<Value>, Vec<Issue>> {
+    list_of(value, "strings")
+}
+
+/// The items of an array of objects, which are not checked yet.
+pub(crate) fn list_of_objects(value: Value) -> Result<Vec<Value>, Vec<Issue>> {
+    list_of(value, "objects")
+}
+
+fn list_of(value: Value, what: &str) -> Result<Vec<Value>, Vec<Issue>> {
     let Value::Array(items) = value else {
         let kind = kind_of(&value);
-        return problem(format!("must be an array of strings, not {kind}"));
+        return problem(format!("must be an array of {what}, not {kind}"));
     };
     Ok(items)
+}
+
+/// Parses an object whose fields are [`Validated`](crate::validate::Validated).
+pub(crate) fn object<T: ParseFromJSON>(value: Value) -> Result<T, Vec<Issue>> {
+    if !value.is_object() {
+        return problem(format!("must be an object, not {}", kind_of(&value)));
+    }
+    T::parse_from_json(Some(value)).or_else(|error| problem(error.into_message()))
 }
 
 /// Parses every item of a list of `min` (0 or 1) to `max` items. All mistakes in the number of
@@ -157,17 +185,25 @@ macro_rules! enum_fields {
 }
 
 enum_fields! {
+    AccountRegion,
     DeliveryMode,
     DeliveryStatus,
     Granularity,
     GroupBy,
+    HealthWindow,
     Language,
+    MailboxProvider,
+    MessageClass,
     MessageStatus,
     OnUnknown,
+    OverCap,
     Permission,
+    Prefer,
     ProviderType,
     Role,
     SimulatedOutcome,
+    SimulationPeriod,
+    Sticky,
     SuppressionSource,
     TagMatch,
     TemplateType,

@@ -2,14 +2,14 @@
 
 use poem_openapi::Object;
 use poem_openapi::registry::{MetaSchemaRef, Registry};
-use poem_openapi::types::{ParseFromJSON as _, Type as _};
+use poem_openapi::types::Type as _;
 use serde_json::Value;
 use waypost_core::acceptance::draft::{self, DraftRecipient, METADATA_BYTES_MAX, RECIPIENTS_MAX};
 use waypost_core::address::{EmailAddress, Mailbox};
 use waypost_core::issue::Issue;
 
 use crate::fields::content::{JsonObject, Variables};
-use crate::fields::{kind_of, list, schema, string};
+use crate::fields::{kind_of, list, object, schema, string};
 use crate::validate::{Field, Validated, problem};
 
 /// One or more recipients, without repeated addresses.
@@ -101,11 +101,7 @@ impl Field for OneRecipient {
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         match value {
             Value::String(_) => Ok(Self(Mailbox::read(value)?.into())),
-            Value::Object(_) => {
-                let object = RecipientObject::parse_from_json(Some(value))
-                    .or_else(|error| problem(error.into_message()))?;
-                object.check().map(Self)
-            }
+            Value::Object(_) => object::<RecipientObject>(value)?.check().map(Self),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
                 let kind = kind_of(&value);
                 problem(format!("must be a string or an object, not {kind}"))

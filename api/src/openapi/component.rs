@@ -316,8 +316,9 @@ pub(super) fn remove_unused(document: &mut Value) {
 
 /// The POSTs that take no idempotency key, and whose repetition changes nothing more: a client
 /// may repeat them when the answer was lost.
-const REPEATABLE: [&str; 12] = [
+const REPEATABLE: [&str; 14] = [
     "cancel_message",
+    "check_sender_domain",
     "erase_person",
     "import_provider_suppressions",
     "look_up_invitation",
@@ -327,6 +328,7 @@ const REPEATABLE: [&str; 12] = [
     "register_event_webhook",
     "resolve_route",
     "rollback_template",
+    "simulate_routing_rules",
     "validate_provider",
     "verify_provider_domain",
 ];

@@ -40,8 +40,10 @@ use crate::v1::provider_health::ProviderHealthApi;
 use crate::v1::provider_management::ProviderManagementApi;
 use crate::v1::provider_suppressions::ProviderSuppressionsApi;
 use crate::v1::providers::ProvidersApi;
+use crate::v1::routing_progress::RoutingProgressApi;
 use crate::v1::routing_rules::RoutingRulesApi;
 use crate::v1::send::SendApi;
+use crate::v1::sender_domains::SenderDomainsApi;
 use crate::v1::session::SessionApi;
 use crate::v1::settings::SettingsApi;
 use crate::v1::suppression_export::SuppressionExportApi;
@@ -72,7 +74,9 @@ type Operations = (
         ProviderManagementApi,
         ProviderHealthApi,
         ProviderSuppressionsApi,
+        SenderDomainsApi,
         RoutingRulesApi,
+        RoutingProgressApi,
     ),
     (ApiKeysApi, SettingsApi, AuditLogsApi),
     (
@@ -100,7 +104,7 @@ type Operations = (
     ),
     (UnsubscribeApi, TrackingApi, ProviderEventsApi),
 );
-type ApiService = OpenApiService<Operations, ()>;
+pub(crate) type ApiService = OpenApiService<Operations, ()>;
 
 /// All operations, with their context.
 pub(crate) fn service(context: &Arc<Context>) -> ApiService {
@@ -124,7 +128,9 @@ pub(crate) fn service(context: &Arc<Context>) -> ApiService {
             ProviderManagementApi,
             ProviderHealthApi,
             ProviderSuppressionsApi,
-            RoutingRulesApi
+            SenderDomainsApi,
+            RoutingRulesApi,
+            RoutingProgressApi
         ),
         apis!(ApiKeysApi, SettingsApi, AuditLogsApi),
         apis!(

@@ -71,7 +71,7 @@ pub(super) const CONFLICTS: [OperationFailure; 23] = [
 ];
 
 /// Operations that return 422, with the typical failure.
-pub(super) const UNPROCESSABLE: [OperationFailure; 26] = [
+pub(super) const UNPROCESSABLE: [OperationFailure; 27] = [
     ("accept_invitation", || {
         change_refused(UserRefusal::WithoutPassword, "password")
     }),
@@ -123,6 +123,7 @@ pub(super) const UNPROCESSABLE: [OperationFailure; 26] = [
         AcceptRefusal::Route(RouteRefusal::DomainNotVerified(ProviderType::Sendgrid)).into()
     }),
     ("send_template_test", || TemplateRefusal::IsPart.into()),
+    ("simulate_routing_rules", unknown_account),
     ("start_totp", || {
         change_refused(UserRefusal::WrongPassword, "password")
     }),
@@ -167,6 +168,7 @@ fn not_composable() -> Failure {
 fn unknown_account() -> Failure {
     let refusal = RuleRefusal::UnknownAccounts {
         main: true,
+        targets: vec![],
         fallbacks: vec![],
     };
     refusal.into()

@@ -9,7 +9,19 @@ use waypost_core::message::status::MessageStatus;
 use waypost_core::metrics::{Granularity, GroupBy};
 use waypost_core::organization::UnverifiedDomains;
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider::region::AccountRegion;
 use waypost_core::provider_account::health::AccountFailure;
+use waypost_core::routing::conditions::MessageClass;
+use waypost_core::routing::mailbox_provider::MailboxProvider;
+use waypost_core::routing::ramp::RampState;
+use waypost_core::routing::ramp::steps::RampAction;
+use waypost_core::routing::target_health::Prefer;
+use waypost_core::routing::targets::{OverCap, Sticky};
+use waypost_core::sender_domain::conflict::ConflictCode;
+use waypost_core::sender_domain::dmarc::DmarcStatus;
+use waypost_core::sender_domain::record::FoundStatus;
+use waypost_core::sender_domain::report::SenderDomainStatus;
+use waypost_core::sender_domain::spf::SpfStatus;
 use waypost_core::suppression::SuppressionSource;
 use waypost_core::template::TemplateType;
 use waypost_core::webhook::event_type::WebhookEventType;
@@ -153,8 +165,6 @@ fn words() -> Map<String, Value> {
         "SendMessageResponse.status": ["queued", "suppressed"],
         "unverifiedDomains": UnverifiedDomains::ALL.map(UnverifiedDomains::as_str),
         "DomainVerification.state": ["verified", "unverified", "unknown"],
-        "RoutingRule.tagMatch": ["any", "all"],
-        "RoutingRule.onUnknown": ["wait", "resend", "fail"],
         "WebhookEndpoint.events": WebhookEventType::ALL.map(WebhookEventType::as_str),
         "WebhookEndpointWithSecret.events": WebhookEventType::ALL.map(WebhookEventType::as_str),
         "WebhookDelivery.eventType": WebhookEventType::ALL.map(WebhookEventType::as_str),
@@ -177,6 +187,63 @@ fn words() -> Map<String, Value> {
         "TemplateDetail.type": template_types,
         "TemplateUse.type": template_types,
         "TemplatePart.type": template_types,
+    }));
+    let mut words: Map<String, Value> = words.expect("the words are an object");
+    words.extend(sender_domain_words());
+    words.extend(ramp_words());
+    words.extend(routing_words());
+    words
+}
+
+fn ramp_words() -> Map<String, Value> {
+    let states: Vec<&str> = RampState::ALL.iter().map(|state| state.as_str()).collect();
+    let actions = RampAction::ALL.iter().map(|action| action.as_str());
+    let words = serde_json::from_value(json!({
+        "TargetResolution.rampState": states,
+        "RoutingRampProgress.state": states,
+        "RoutingRampStep.action": actions.collect::<Vec<_>>(),
+    }));
+    words.expect("the words are an object")
+}
+
+fn routing_words() -> Map<String, Value> {
+    let regions: Vec<_> = AccountRegion::ALL.iter().map(|one| one.as_str()).collect();
+    let mailbox_providers = MailboxProvider::ALL.iter();
+    let mailbox_providers: Vec<_> = mailbox_providers.map(|one| one.as_str()).collect();
+    let classes: Vec<_> = MessageClass::ALL.iter().map(|one| one.as_str()).collect();
+    let sticky: Vec<_> = Sticky::ALL.iter().map(|one| one.as_str()).collect();
+    let preferences: Vec<_> = Prefer::ALL.iter().map(|one| one.as_str()).collect();
+    let over_cap: Vec<_> = OverCap::ALL.iter().map(|one| one.as_str()).collect();
+    let words = serde_json::from_value(json!({
+        "RoutingRule.tagMatch": ["any", "all"],
+        "RoutingRule.recipientMailboxProviders": mailbox_providers,
+        "RoutingRule.region": regions,
+        "ProviderAccount.region": regions,
+        "ConnectedProvider.region": regions,
+        "RoutingRule.onUnknown": ["wait", "resend", "fail"],
+        "RoutingRule.messageClass": classes,
+        "RoutingRule.prefer": preferences,
+        "RoutingRule.sticky": sticky,
+        "RoutingRule.overCap": over_cap,
+    }));
+    words.expect("the words are an object")
+}
+
+fn sender_domain_words() -> Map<String, Value> {
+    let words = serde_json::from_value(json!({
+        "SenderDomain.status": SenderDomainStatus::NAMES,
+        "SenderDomainSummary.status": SenderDomainStatus::NAMES,
+        "SenderDomainSummary.conflicts": ConflictCode::ALL.map(ConflictCode::as_str),
+        "SenderDomainAccount.state": ["verified", "unverified", "unknown"],
+        "SenderDomainRecord.type": ["TXT", "CNAME", "MX"],
+        "SenderDomainRecord.purpose": ["DKIM", "SPF", "RETURN_PATH", "TRACKING", "DMARC", "OWNERSHIP"],
+        "SenderDomainRecord.status": ["pending", "verified", "failed"],
+        "SenderDomainRecord.foundStatus": FoundStatus::NAMES,
+        "SenderDomainSpf.status": SpfStatus::NAMES,
+        "SenderDomainDkim.status": FoundStatus::NAMES,
+        "SenderDomainDmarc.status": DmarcStatus::NAMES,
+        "SenderDomainDmarc.policy": ["none", "quarantine", "reject"],
+        "SenderDomainConflict.code": ConflictCode::ALL.map(ConflictCode::as_str),
     }));
     words.expect("the words are an object")
 }

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 use waypost_core::provider::event::BounceType;
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::sender_domain::record::FoundStatus;
 use waypost_core::suppression::SuppressionSource;
 use waypost_core::webhook::event_type::WebhookEventType;
 use waypost_core::webhook::example;
@@ -105,9 +106,11 @@ fn summary(event_type: WebhookEventType) -> &'static str {
         WebhookEventType::Deferred => "Sending or delivery is delayed, and tried again.",
         WebhookEventType::SuppressionCreated => "An address is suppressed from now on.",
         WebhookEventType::SuppressionRemoved => "A suppression was removed.",
-        WebhookEventType::DomainVerified => "A sender domain became verified.",
+        WebhookEventType::DomainVerified => {
+            "A sender domain became verified at its provider (source `provider`), or its DNS records are there again (source `dns`)."
+        }
         WebhookEventType::DomainBroken => {
-            "A sender domain that was verified no longer is: the provider reports it as unverified or no longer lists it, or the credentials no longer show it."
+            "A sender domain is broken. With the source `provider`: it was verified and no longer is; the provider reports it as unverified or no longer lists it, or the credentials no longer show it. With the source `dns`: two checks in a row, ten minutes apart, missed DNS records that were there."
         }
         WebhookEventType::ProviderFailing => {
             "A provider account cannot send, or too many of its calls fail. One event is posted for each failure, until it ends."
@@ -238,6 +241,8 @@ impl EventData {
                 "domain",
                 "providerAccountId",
                 "state",
+                "source",
+                "records",
             ],
             Self::ProviderFailure => &[
                 "eventType",
@@ -314,6 +319,10 @@ impl EventData {
                 "description": "Since when all calls failed; null if none had failed before.",
                 "example": "2026-11-15T12:00:00.000Z",
             }),
+            "source" if matches!(self, Self::Domain) => words(
+                &["provider", "dns"],
+                "Who judged the domain: the provider, or Waypost by its own look-ups in DNS.",
+            ),
             _ if self.is_of_message() => message_field(name),
             _ => organization_field(name),
         }
@@ -388,9 +397,10 @@ fn organization_field(name: &str) -> Value {
         "domain" => text("example.com", "The name of the domain."),
         "state" => words(
             &["verified", "unverified", "unknown"],
-            "The state of the domain; `unknown` if the credentials do not show it.",
+            "The provider's verdict on the domain; `unknown` if the credentials do not show it.",
         ),
         "providerAccountId" => id("01a1fbfa-b12e-763c-a29e-ce02006ba544", "The account."),
+        "records" => lost_records(),
         "displayName" => text("Main account", "The name of the account."),
         "cause" => words(
             &["ACCOUNT_UNUSABLE", "CALLS_FAILED", "INVALID_CREDENTIALS"],
@@ -412,6 +422,30 @@ fn organization_field(name: &str) -> Value {
         ),
         _ => common_field(name),
     }
+}
+
+fn lost_records() -> Value {
+    json!({
+        "type": "array",
+        "items": {
+            "title": "LostDnsRecord",
+            "type": "object",
+            "required": ["type", "name", "purpose", "foundStatus"],
+            "properties": {
+                "type": words(&["TXT", "CNAME", "MX"], "The type of the record."),
+                "name": text("k1._domainkey.example.com", "The full name of the record."),
+                "purpose": words(
+                    &["DKIM", "SPF", "RETURN_PATH", "TRACKING", "DMARC", "OWNERSHIP"],
+                    "What the record is for.",
+                ),
+                "foundStatus": words(
+                    &FoundStatus::NAMES,
+                    "Whether DNS has another record there (`mismatch`) or none (`missing`).",
+                ),
+            },
+        },
+        "description": "If the source is `dns` and the domain is broken: the records that DNS had and has no longer.",
+    })
 }
 
 fn common_field(name: &str) -> Value {

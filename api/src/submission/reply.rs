@@ -145,11 +145,12 @@ fn codes(failure: &Failure) -> (u16, &'static str) {
 }
 
 /// Fields of the request and the headers that they come from.
-const HEADERS: [(&str, &str); 13] = [
+const HEADERS: [(&str, &str); 14] = [
     ("from", "From"),
     ("subject", "Subject"),
     ("replyTo", "Reply-To"),
     ("tags", "X-Waypost-Tags"),
+    ("messageClass", "X-Waypost-Class"),
     ("metadata", "X-Waypost-Metadata"),
     ("templateId", "X-Waypost-Template"),
     ("variables", "X-Waypost-Variables"),

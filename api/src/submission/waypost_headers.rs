@@ -28,8 +28,9 @@ enum HeaderForm {
 }
 
 /// The headers, with their fields in the request.
-const HEADERS: [(&str, &str, HeaderForm); 13] = [
+const HEADERS: [(&str, &str, HeaderForm); 14] = [
     ("X-Waypost-Tags", "tags", HeaderForm::List),
+    ("X-Waypost-Class", "messageClass", HeaderForm::Text),
     ("X-Waypost-Metadata", "metadata", HeaderForm::Json),
     ("X-Waypost-Template", "templateId", HeaderForm::Text),
     ("X-Waypost-Locale", "locale", HeaderForm::Text),

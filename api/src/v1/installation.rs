@@ -44,7 +44,8 @@ struct TaskView {
     last_succeeded_at: Nullable<Time>,
     /// How long the last finished run took, in milliseconds.
     took_ms: Nullable<u64>,
-    /// How long ago the last successful run was, less one interval, in milliseconds.
+    /// How long ago the last successful run was, less one interval and the ten seconds within
+    /// which a run is stored, in milliseconds.
     lag_ms: u64,
     /// Whether the task needs attention.
     is_late: bool,

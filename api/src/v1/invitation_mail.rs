@@ -6,6 +6,7 @@ use waypost_core::acceptance::draft::{DeliveryMode, Draft};
 use waypost_core::address::Mailbox;
 use waypost_core::invitation::OpenInvitation;
 use waypost_core::message::content::INVITATION_TAG;
+use waypost_core::routing::conditions::MessageClass;
 use waypost_core::text::{Subject, Tag};
 use waypost_core::tracking::TrackingChoice;
 
@@ -67,6 +68,7 @@ fn draft(from: Mailbox, view: &OpenInvitation, url: &str) -> Option<Draft> {
         attachments: Vec::new(),
         scheduled_at: None,
         expires_at: Some(view.invitation.expires_at),
+        class: MessageClass::Transactional,
         provider_account_id: None,
         test_outcome: None,
         claim: None,

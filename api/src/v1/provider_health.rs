@@ -1,4 +1,4 @@
-//! How provider accounts do at the moment.
+//! How provider accounts do at the moment, and how they did lately by recipient domain.
 
 use std::sync::Arc;
 
@@ -8,8 +8,11 @@ use poem_openapi::{Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::account_limiter::circuits::{Circuit, OpenCause};
 use waypost_core::ids::ProviderAccountId;
+use waypost_core::provider_account::health::domains::{
+    DomainFigures, HealthWindow, MailFigures, WindowTotals,
+};
 use waypost_core::provider_account::health::{
-    AccountFailure, AccountHealth, FailedCall, RecentCalls,
+    AccountFailure, AccountHealth, FailedCall, HealthByDomain, RecentCalls,
 };
 
 use super::providers::ACCOUNT;
@@ -18,8 +21,10 @@ use crate::error::Failure;
 use crate::middleware::auth::Requires;
 use crate::middleware::permission;
 use crate::request::path_id::PathId;
+use crate::request::query::Query;
 use crate::response::{Data, Nullable, Time};
 use crate::v1::Section;
+use crate::validate::Validated;
 
 pub(crate) struct ProviderHealthApi {
     pub(crate) context: Arc<Context>,
@@ -49,6 +54,92 @@ struct ProviderHealth {
     max_rate_per_second: Nullable<u32>,
     /// The most concurrent calls to the provider, over all workers; null means no limit.
     max_concurrency: Nullable<u32>,
+}
+
+/// How a provider account does at the moment, and what became of its mail.
+#[derive(Debug, Object)]
+struct ProviderHealthDetail {
+    #[oai(flatten)]
+    health: ProviderHealth,
+    windows: ProviderHealthWindows,
+}
+
+/// What became of all mail of a provider account lately. The quarters of an hour that a window
+/// touches count whole. Tests are not counted.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct ProviderHealthWindows {
+    last15_minutes: ProviderMailFigures,
+    last_day: ProviderMailFigures,
+    last_week: ProviderMailFigures,
+}
+
+/// What became of some mail of a provider account. `attempts`, `accepted`, `rejected` and
+/// `acceptLatencyMs` are up to a minute late; the other numbers are exact. Rates have four
+/// decimals, are never above 1, and are null if they are of fewer than 20.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct ProviderMailFigures {
+    /// The number of calls to the provider, for one recipient each, that ended.
+    attempts: i64,
+    /// The number of attempts that the provider accepted.
+    accepted: i64,
+    /// The number of attempts that the provider refused for good.
+    rejected: i64,
+    /// The number of attempts that the provider, or later the recipient's server, put off.
+    deferred: i64,
+    /// The number of recipients whose message the provider accepted.
+    sent: i64,
+    /// The number of recipients whose message was delivered.
+    delivered: i64,
+    /// The number of recipients whose message bounced.
+    bounced: i64,
+    /// The number of recipients who reported the message as spam.
+    complained: i64,
+    /// `deferred` divided by `attempts`.
+    deferral_rate: Nullable<f64>,
+    /// `bounced` divided by `sent`.
+    bounce_rate: Nullable<f64>,
+    /// `complained` divided by `delivered`.
+    complaint_rate: Nullable<f64>,
+    /// `delivered` divided by `sent`.
+    delivery_rate: Nullable<f64>,
+    /// How long accepted calls took; null if there are fewer than 20.
+    accept_latency_ms: Nullable<AcceptLatency>,
+}
+
+/// How long half and 95 % of the accepted calls took at most, in milliseconds, accurate to 10 %.
+#[derive(Debug, Object)]
+struct AcceptLatency {
+    p50: i64,
+    p95: i64,
+}
+
+/// What became of a provider account's mail to one recipient domain.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct ProviderDomainHealth {
+    /// The recipient domain. `(other)` stands for all domains beyond the 50 with the most mail
+    /// and the first 500 of a month, `(none)` for addresses that are not known any more.
+    recipient_domain: String,
+    #[oai(flatten)]
+    figures: ProviderMailFigures,
+}
+
+/// The time that is counted.
+#[derive(Debug, Object)]
+struct ProviderHealthWindow {
+    /// The start of the first quarter of an hour that is counted.
+    from: Time,
+    to: Time,
+}
+
+/// What became of a provider account's mail, by recipient domain.
+#[derive(Debug, Object)]
+struct ProviderHealthByDomain {
+    /// The domains, those with the most mail first; `(other)` comes last.
+    data: Vec<ProviderDomainHealth>,
+    window: ProviderHealthWindow,
 }
 
 /// Whether calls to a provider account are made.
@@ -139,6 +230,77 @@ impl From<AccountHealth> for ProviderHealth {
     }
 }
 
+impl From<AccountHealth> for ProviderHealthDetail {
+    fn from(mut health: AccountHealth) -> Self {
+        let windows = health.windows.take().unwrap_or_default();
+        Self {
+            health: health.into(),
+            windows: windows.into(),
+        }
+    }
+}
+
+impl From<WindowTotals> for ProviderHealthWindows {
+    fn from([last15_minutes, last_day, last_week]: WindowTotals) -> Self {
+        Self {
+            last15_minutes: last15_minutes.into(),
+            last_day: last_day.into(),
+            last_week: last_week.into(),
+        }
+    }
+}
+
+impl From<MailFigures> for ProviderMailFigures {
+    fn from(figures: MailFigures) -> Self {
+        let latency = figures.accept_latency().map(|times| AcceptLatency {
+            p50: times.p50,
+            p95: times.p95,
+        });
+        Self {
+            attempts: figures.attempts,
+            accepted: figures.accepted,
+            rejected: figures.rejected,
+            deferred: figures.deferred,
+            sent: figures.counts.sent,
+            delivered: figures.counts.delivered,
+            bounced: figures.counts.bounced,
+            complained: figures.counts.complained,
+            deferral_rate: Nullable(figures.deferral_rate()),
+            bounce_rate: Nullable(figures.bounce_rate()),
+            complaint_rate: Nullable(figures.complaint_rate()),
+            delivery_rate: Nullable(figures.delivery_rate()),
+            accept_latency_ms: Nullable(latency),
+        }
+    }
+}
+
+impl From<DomainFigures> for ProviderDomainHealth {
+    fn from(domain: DomainFigures) -> Self {
+        let recipient_domain = if domain.recipient_domain.is_empty() {
+            "(none)".to_owned()
+        } else {
+            domain.recipient_domain
+        };
+        Self {
+            recipient_domain,
+            figures: domain.figures.into(),
+        }
+    }
+}
+
+impl From<HealthByDomain> for ProviderHealthByDomain {
+    fn from(found: HealthByDomain) -> Self {
+        let domains = found.domains.into_iter();
+        Self {
+            data: domains.map(ProviderDomainHealth::from).collect(),
+            window: ProviderHealthWindow {
+                from: Time(found.span.from),
+                to: Time(found.span.to),
+            },
+        }
+    }
+}
+
 impl From<Circuit> for ProviderCircuit {
     fn from(circuit: Circuit) -> Self {
         let cause = circuit.cause().map(OpenCause::as_str);
@@ -210,8 +372,9 @@ impl ProviderHealthApi {
 
     /// Get the health of a provider account
     ///
-    /// Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how
-    /// the calls of the last 15 minutes ended.
+    /// Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, how the
+    /// calls of the last 15 minutes ended, and what became of the account's mail in 15 minutes,
+    /// a day and a week.
     #[oai(
         path = "/v1/providers/:id/health",
         method = "get",
@@ -223,12 +386,46 @@ impl ProviderHealthApi {
 
         /// The id of the provider account.
         id: Path<PathId>,
-    ) -> Result<Json<Data<ProviderHealth>>, Failure> {
+    ) -> Result<Json<Data<ProviderHealthDetail>>, Failure> {
         let caller = caller.authorize()?;
         let id: ProviderAccountId = id.0.of(ACCOUNT)?;
         let health = &self.context.provider_health;
         let found = health.find(caller.organization_id(), id).await?;
         let data = found.ok_or(Failure::NotFound(ACCOUNT))?.into();
         Ok(Json(Data { data }))
+    }
+    /// Get the health of a provider account by recipient domain
+    ///
+    /// Requires the permission `PROVIDERS_READ`. What became of the account's mail to each
+    /// recipient domain. The quarters of an hour that the window touches count whole, so
+    /// `sent`, `delivered`, `bounced` and `complained` agree with the metrics of the same time.
+    /// Tests are not counted.
+    #[oai(
+        path = "/v1/providers/:id/health/domains",
+        method = "get",
+        operation_id = "get_provider_health_by_domain"
+    )]
+    async fn get_provider_health_by_domain(
+        &self,
+        caller: Requires<permission::ProvidersRead>,
+
+        /// The id of the provider account.
+        id: Path<PathId>,
+
+        /// How far back to count: 15 minutes, a day or a week. The default is `day`.
+        window: Query<Validated<Option<HealthWindow>>>,
+    ) -> Result<Json<ProviderHealthByDomain>, Failure> {
+        let caller = caller.authorize()?;
+        let id: ProviderAccountId = id.0.of(ACCOUNT)?;
+        let mut issues = Vec::new();
+        let window = window.0.take("window", &mut issues);
+        let Some(window) = window else {
+            return Err(Failure::Invalid(issues));
+        };
+        let window = window.unwrap_or(HealthWindow::Day);
+        let health = &self.context.provider_health;
+        let found = health.by_domain(caller.organization_id(), id, window);
+        let found = found.await?.ok_or(Failure::NotFound(ACCOUNT))?;
+        Ok(Json(found.into()))
     }
 }

@@ -1,5 +1,6 @@
 //! Management at the provider: the domains of an account and its event webhook.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use poem_openapi::param::Path;
@@ -7,17 +8,21 @@ use poem_openapi::payload::Json;
 use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::types::Any;
 use poem_openapi::{ApiResponse, Object, OpenApi};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
+use waypost_core::clock::Timestamp;
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{DomainId, ProviderAccountId};
 use waypost_core::issue::Issue;
-use waypost_core::provider::domain::DomainState;
+use waypost_core::provider::domain::{DnsRecord, DomainState};
 use waypost_core::provider_account::domains::DomainName;
 use waypost_core::provider_account::event_webhook::EventWebhook;
 use waypost_core::provider_account::store;
 use waypost_core::provider_account::{DomainRecord, ProviderAccount};
+use waypost_core::sender_domain;
+use waypost_core::sender_domain::look_ups::DnsFacts;
+use waypost_core::sender_domain::record::{FoundStatus, compare};
 
 use crate::context::Context;
 use crate::error::Failure;
@@ -27,7 +32,7 @@ use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created};
 use crate::request::path_id::PathId;
-use crate::response::{Data, Success, Time};
+use crate::response::{Data, Nullable, Success, Time};
 use crate::v1::Section;
 use crate::v1::providers::ACCOUNT;
 use crate::validate::{Field, Validated, problem};
@@ -66,24 +71,52 @@ struct DomainVerification {
     /// domain.
     state: String,
     /// The DNS records to publish, each with `type`, `name`, `value`, `priority`,
-    /// `purpose` and `status`.
+    /// `purpose` and the provider's `status`; and with what DNS had at the last check,
+    /// `found` and `foundStatus`.
     dns_records: Vec<Any<Value>>,
+    /// When Waypost last looked the records up in DNS; null before the first check.
+    dns_checked_at: Nullable<Time>,
     created_at: Time,
 }
 
-impl From<DomainRecord> for DomainVerification {
-    fn from(record: DomainRecord) -> Self {
-        let dns_records = record.dns_records.as_array().cloned().unwrap_or_default();
+/// What DNS had at the last check, by domain.
+type CheckedFacts = HashMap<String, (Timestamp, DnsFacts)>;
+
+impl DomainVerification {
+    fn of(record: DomainRecord, checked: &CheckedFacts) -> Self {
+        let checked = checked.get(&record.domain);
+        let facts = checked.map(|(_, facts)| facts);
+        let stored = record.dns_records.as_array().into_iter().flatten();
+        let dns_records = stored.map(|stored| with_found(stored, facts));
         Self {
             id: record.id.0,
             provider_account_id: record.provider_account_id.0,
             domain: record.domain,
             is_verified: record.state == DomainState::Verified,
             state: record.state.as_str().to_owned(),
-            dns_records: dns_records.into_iter().map(Any).collect(),
+            dns_records: dns_records.map(Any).collect(),
+            dns_checked_at: Nullable(checked.map(|(at, _)| Time(*at))),
             created_at: Time(record.created_at),
         }
     }
+}
+
+/// A stored record, with what DNS had.
+fn with_found(stored: &Value, facts: Option<&DnsFacts>) -> Value {
+    let record: Option<DnsRecord> = serde_json::from_value(stored.clone()).ok();
+    let found = record
+        .zip(facts)
+        .map(|(record, facts)| compare(&record, facts));
+    let mut shown = stored.clone();
+    if let Some(shown) = shown.as_object_mut() {
+        let status = found
+            .as_ref()
+            .map_or(FoundStatus::Unknown, |found| found.status);
+        let values = found.map(|found| found.found).unwrap_or_default();
+        shown.insert("found".to_owned(), json!(values));
+        shown.insert("foundStatus".to_owned(), json!(status.as_str()));
+    }
+    shown
 }
 
 /// A domain to add to an account.
@@ -177,7 +210,11 @@ impl ProviderManagementApi {
         let mut connection = self.context.pool.acquire().await.or_fault("list domains")?;
         let domains =
             store::list_domains(&mut connection, caller.organization_id(), account.id).await?;
-        let data = domains.into_iter().map(DomainVerification::from).collect();
+        let checked = self.checked(&caller, &domains).await?;
+        let domains = domains.into_iter();
+        let data = domains
+            .map(|record| DomainVerification::of(record, &checked))
+            .collect();
         Ok(Json(Data { data }))
     }
 
@@ -215,7 +252,7 @@ impl ProviderManagementApi {
             return Err(Failure::Invalid(issues));
         };
         let idempotent = Idempotent::new(claim, &self.context.sealer, |record: &DomainRecord| {
-            let data = DomainVerification::from(record.clone());
+            let data = DomainVerification::of(record.clone(), &CheckedFacts::new());
             created(&Data { data })
         });
         let accounts = &self.context.accounts;
@@ -223,7 +260,8 @@ impl ProviderManagementApi {
         let record = accounts
             .add_domain(organization_id, origin, account_id, &domain, &idempotent)
             .await?;
-        let data = record.into();
+        // As the answer that is stored for a repetition: the records are looked up soon.
+        let data = DomainVerification::of(record, &CheckedFacts::new());
         Ok(DomainCreated::Created(Json(Data { data })))
     }
 
@@ -254,7 +292,8 @@ impl ProviderManagementApi {
         let record = accounts
             .verify_domain(organization_id, origin, id, domain_id)
             .await?;
-        let data = record.into();
+        let checked = self.checked(&caller, std::slice::from_ref(&record)).await?;
+        let data = DomainVerification::of(record, &checked);
         Ok(Json(Data { data }))
     }
 
@@ -293,6 +332,24 @@ impl ProviderManagementApi {
 const DOMAIN: &str = "domain";
 
 impl ProviderManagementApi {
+    /// What DNS had of these domains at their last checks.
+    async fn checked(
+        &self,
+        caller: &Caller,
+        records: &[DomainRecord],
+    ) -> Result<CheckedFacts, Failure> {
+        let doing = "list the checks of domains";
+        let domains: Vec<String> = records.iter().map(|one| one.domain.clone()).collect();
+        let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
+        let organization_id = caller.organization_id();
+        let found =
+            sender_domain::store::list_facts(&mut connection, organization_id, &domains).await?;
+        let found = found.into_iter();
+        Ok(found
+            .map(|(domain, at, facts)| (domain, (at, sender_domain::read_facts(Some(facts)))))
+            .collect())
+    }
+
     async fn find(&self, caller: &Caller, id: &PathId) -> Result<ProviderAccount, Failure> {
         let id: ProviderAccountId = id.of(ACCOUNT)?;
         let doing = "find a provider account";

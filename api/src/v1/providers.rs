@@ -45,6 +45,9 @@ pub(crate) struct ProviderAccountView {
     /// The provider.
     provider_type: String,
     display_name: String,
+    /// Where the provider's system is that takes the mail: `eu` or `us`; null if it is
+    /// elsewhere, or not known (SMTP).
+    region: Nullable<String>,
     /// Whether the account sends messages.
     is_active: bool,
     /// The URL that the provider posts events to. Keep it secret.
@@ -70,6 +73,7 @@ pub(crate) struct ProviderAccountView {
 impl ProviderAccountView {
     pub(crate) fn of(accounts: &Accounts, account: ProviderAccount) -> Self {
         let paused = account.paused.clone();
+        let region = account.region(&accounts.sealer);
         let (reason, since) = paused.map(|paused| (paused.reason, paused.since)).unzip();
         Self {
             webhook_url: accounts.webhook_url(&account),
@@ -77,6 +81,7 @@ impl ProviderAccountView {
             id: account.id.0,
             organization_id: account.organization_id.0,
             provider_type: account.provider_type.to_string(),
+            region: Nullable(region.map(|region| region.as_str().to_owned())),
             display_name: account.display_name,
             is_active: account.is_active,
             max_rate_per_second: Nullable(account.limits.max_rate_per_second),

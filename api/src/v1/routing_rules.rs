@@ -7,95 +7,53 @@ use poem_openapi::payload::Json;
 use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::Value;
-use uuid::Uuid;
-use waypost_core::address::Mailbox;
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{ProviderAccountId, RoutingRuleId};
 use waypost_core::issue::Issue;
-use waypost_core::provider_account;
+use waypost_core::provider::region::AccountRegion;
+use waypost_core::routing::conditions::{
+    ConditionChange, Conditions, MessageClass, RECIPIENT_DOMAINS_MAX, SIZE_MAX,
+};
+use waypost_core::routing::ramp::{RampBounds, RampBoundsChange};
 use waypost_core::routing::rule::{
     DomainPattern, FALLBACKS_MAX, OnUnknown, PRIORITY_MAX, RoutingRule, RuleChange, RuleTerms,
     TagMatch,
 };
-use waypost_core::routing::{self, RouteRefusal, RoutingRequest, store};
-use waypost_core::text::{Name, Tag};
+use waypost_core::routing::store;
+use waypost_core::routing::target_health::Prefer;
+use waypost_core::routing::targets::{OverCap, Sticky};
+use waypost_core::text::Name;
 
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::content::Tags;
+use crate::fields::mailbox_providers::MailboxProviderList;
+use crate::fields::targets::Targets;
 use crate::fields::{self, Id, Whole};
-use crate::middleware::auth::{Caller, Requires};
+use crate::middleware::auth::Requires;
 use crate::middleware::permission;
 use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::request::idempotency_key::{KeyHeader, created};
 use crate::request::path_id::PathId;
-use crate::response::{Data, Nullable, Success, Time};
+use crate::response::{Data, Success};
 use crate::v1::Section;
-use crate::v1::providers::ProviderAccountView;
+use crate::v1::route_resolution::{ResolveRouteRequest, RouteResolution};
+use crate::v1::route_simulation::{RoutingSimulation, SimulateRoutingRequest};
+use crate::v1::routing_rule_view::RoutingRuleView;
 use crate::validate::{Clearable, Field, Settable, Validated, problem};
 
 pub(crate) struct RoutingRulesApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// A routing rule. A message must match all conditions of the rule; an absent condition
-/// matches every message.
-#[derive(Debug, Object)]
-#[oai(rename = "RoutingRule", rename_all = "camelCase")]
-struct RoutingRuleView {
-    id: Uuid,
-    organization_id: Uuid,
-    name: String,
-    /// 0 to 1,000. Rules with a higher priority are checked first; for equal priorities,
-    /// older rules are.
-    priority: u32,
-    is_active: bool,
-    /// The sender's domain: `example.com`, or `*.example.com` for every subdomain but not
-    /// the domain itself; null matches every domain.
-    sender_domain: Nullable<String>,
-    tags: Vec<String>,
-    /// Whether a message must have `any` or `all` of the tags.
-    tag_match: String,
-    /// The account that sends the messages.
-    provider_account_id: Uuid,
-    /// The accounts that send if this account cannot, in this order.
-    fallback_provider_account_ids: Vec<Uuid>,
-    /// What to do if the provider's response to a call is lost: `wait` for evidence and
-    /// send again if there is none, `resend` at once (the recipient may get the message
-    /// twice), or `fail` (the message may have been sent).
-    on_unknown: String,
-    created_at: Time,
-    updated_at: Time,
-}
-
-impl From<RoutingRule> for RoutingRuleView {
-    fn from(rule: RoutingRule) -> Self {
-        let terms = rule.terms;
-        Self {
-            id: rule.id.0,
-            organization_id: rule.organization_id.0,
-            name: terms.name.into_string(),
-            priority: terms.priority,
-            is_active: terms.is_active,
-            sender_domain: Nullable(terms.sender_domain.map(|pattern| pattern.to_string())),
-            tags: terms.tags.into_iter().map(Tag::into_string).collect(),
-            tag_match: terms.tag_match.as_str().to_owned(),
-            provider_account_id: terms.provider_account_id.0,
-            fallback_provider_account_ids: terms.fallbacks.into_iter().map(|id| id.0).collect(),
-            on_unknown: terms.on_unknown.as_str().to_owned(),
-            created_at: Time(rule.created_at),
-            updated_at: Time(rule.updated_at),
-        }
-    }
-}
-
 type Priority = Whole<0, PRIORITY_MAX>;
+type SizeBytes = Whole<0, SIZE_MAX>;
 
 /// A rule to create.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
-struct CreateRoutingRuleRequest {
+pub(crate) struct CreateRoutingRuleRequest {
     /// The name of the rule.
     name: Validated<Name>,
     /// Rules with a higher priority are checked first. The default is 0.
@@ -108,8 +66,39 @@ struct CreateRoutingRuleRequest {
     tags: Validated<Option<Tags>>,
     /// Whether a message must have `any` (the default) or `all` of the tags.
     tag_match: Validated<Option<TagMatch>>,
-    /// The account that sends the messages.
-    provider_account_id: Validated<Id>,
+    /// The domains of the recipients, such as `example.com` or `*.example.com`, up to 50: every
+    /// recipient of a message must match one of them. An empty list matches all recipients.
+    recipient_domains: Validated<Option<DomainPatterns>>,
+    /// The mailbox providers of the recipients, by the MX records of their domains: `google`,
+    /// `microsoft`, `yahoo` or `other`. Every recipient of a message must have one of them. An
+    /// empty list matches all recipients.
+    recipient_mailbox_providers: Validated<Option<MailboxProviderList>>,
+    /// The class that messages have: `transactional` or `bulk`. The default is both.
+    message_class: Validated<Option<MessageClass>>,
+    /// The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+    min_size_bytes: Validated<Option<SizeBytes>>,
+    /// The largest size of messages, in bytes.
+    max_size_bytes: Validated<Option<SizeBytes>>,
+    /// Whether the rule is for tests only (true) or for live messages only (false).
+    test: Validated<Option<bool>>,
+    /// The region that accounts must be in to send the messages: `eu` or `us`. All accounts of
+    /// the rule must be in it. The default is anywhere.
+    region: Validated<Option<AccountRegion>>,
+    /// The account that sends the messages. A rule has this or `targets`.
+    provider_account_id: Validated<Option<Id>>,
+    /// Up to 10 accounts that share the messages by weight, instead of `providerAccountId`.
+    targets: Validated<Option<Targets>>,
+    /// Which messages always have the same target: `none` (the default), those to one
+    /// `recipientDomain` (of the first recipient), or those of one `sender`.
+    sticky: Validated<Option<Sticky>>,
+    /// Whether targets share the messages by their `weight` alone (the default), or also by
+    /// their `health`: a target whose mail fails gets less.
+    prefer: Validated<Option<Prefer>>,
+    /// What becomes of a message whose target has reached its cap: the `next` target or
+    /// fallback sends it (the default), or it waits (`wait`).
+    over_cap: Validated<Option<OverCap>>,
+    /// The bounds of the rates of an account, beyond which its ramp does not grow.
+    ramp_bounds: Validated<Option<RampBoundsChange>>,
     /// Up to 5 accounts that send if this account cannot, in this order.
     fallback_provider_account_ids: Validated<Option<Fallbacks>>,
     /// What to do if the provider's response to a call is lost: `wait` for evidence and
@@ -119,21 +108,41 @@ struct CreateRoutingRuleRequest {
 }
 
 impl CreateRoutingRuleRequest {
-    fn check(self, mut issues: Vec<Issue>) -> Result<RuleTerms, Vec<Issue>> {
+    pub(crate) fn check(self, mut issues: Vec<Issue>) -> Result<RuleTerms, Vec<Issue>> {
         let name = self.name.take("name", &mut issues);
         let priority = self.priority.take("priority", &mut issues).flatten();
         let is_active = self.is_active.take("isActive", &mut issues).flatten();
         let sender_domain = self.sender_domain.take("senderDomain", &mut issues);
         let tags = self.tags.take("tags", &mut issues).flatten();
         let tag_match = self.tag_match.take("tagMatch", &mut issues).flatten();
-        let account = self
-            .provider_account_id
-            .take("providerAccountId", &mut issues);
+        let domains = self.recipient_domains;
+        let domains = domains.take("recipientDomains", &mut issues).flatten();
+        let providers = self.recipient_mailbox_providers;
+        let providers = providers.take("recipientMailboxProviders", &mut issues);
+        let class = self.message_class.take("messageClass", &mut issues);
+        let min_size = self.min_size_bytes.take("minSizeBytes", &mut issues);
+        let max_size = self.max_size_bytes.take("maxSizeBytes", &mut issues);
+        let test = self.test.take("test", &mut issues).flatten();
+        let region = self.region.take("region", &mut issues).flatten();
+        let has_account = self.provider_account_id.is_given();
+        let has_targets = self.targets.is_given();
+        let account = self.provider_account_id;
+        let account = account.take("providerAccountId", &mut issues).flatten();
+        let targets = self.targets.take("targets", &mut issues).flatten();
+        issues.extend(wrong_form(has_account, has_targets));
+        let sticky = self.sticky.take("sticky", &mut issues).flatten();
+        let prefer = self.prefer.take("prefer", &mut issues).flatten();
+        let over_cap = self.over_cap.take("overCap", &mut issues).flatten();
+        let bounds = self.ramp_bounds.take("rampBounds", &mut issues).flatten();
         let fallbacks = self
             .fallback_provider_account_ids
             .take("fallbackProviderAccountIds", &mut issues);
         let on_unknown = self.on_unknown.take("onUnknown", &mut issues).flatten();
-        let (Some(name), Some(account), true) = (name, account, issues.is_empty()) else {
+        let targets = targets.map(|targets| targets.0).unwrap_or_default();
+        let account = account.map(|account| account.0.into());
+        let account = account.or(targets.first().map(|target| target.account_id));
+        let (Some(name), Some(provider_account_id), true) = (name, account, issues.is_empty())
+        else {
             return Err(issues);
         };
         Ok(RuleTerms {
@@ -143,11 +152,44 @@ impl CreateRoutingRuleRequest {
             sender_domain: sender_domain.flatten(),
             tags: tags.unwrap_or_default().0,
             tag_match: tag_match.unwrap_or(TagMatch::Any),
-            provider_account_id: account.0.into(),
+            conditions: Conditions {
+                recipient_domains: domains.unwrap_or_default().0,
+                recipient_mailbox_providers: providers.flatten().unwrap_or_default().0,
+                message_class: class.flatten(),
+                min_size_bytes: min_size.flatten().map(|size| size.0),
+                max_size_bytes: max_size.flatten().map(|size| size.0),
+                test,
+            },
+            region,
+            provider_account_id,
+            targets,
+            prefer: prefer.unwrap_or(Prefer::Weight),
+            sticky: sticky.unwrap_or(Sticky::None),
+            over_cap: over_cap.unwrap_or(OverCap::Next),
+            ramp_bounds: bounds.unwrap_or_default().apply(RampBounds::default()),
             fallbacks: fallbacks.flatten().unwrap_or_default().0,
             on_unknown: on_unknown.unwrap_or(OnUnknown::Wait),
         })
     }
+}
+
+/// The issue of a new rule that has neither an account nor targets, or both.
+fn wrong_form(has_account: bool, has_targets: bool) -> Option<Issue> {
+    match (has_account, has_targets) {
+        (false, false) => Some(Issue::new(
+            "providerAccountId",
+            "is required unless targets are given",
+        )),
+        (true, true) => Some(both_forms()),
+        (true, false) | (false, true) => None,
+    }
+}
+
+fn both_forms() -> Issue {
+    Issue::new(
+        "targets",
+        "must not be given together with providerAccountId",
+    )
 }
 
 /// The changes to a rule. Absent fields keep their values.
@@ -166,8 +208,41 @@ struct UpdateRoutingRuleRequest {
     tags: Validated<Settable<Tags>>,
     /// Whether a message must have `any` or `all` of the tags.
     tag_match: Validated<Settable<TagMatch>>,
-    /// The account that sends the messages.
+    /// The domains of the recipients, such as `example.com` or `*.example.com`, up to 50: every
+    /// recipient of a message must match one of them. An empty list matches all recipients.
+    recipient_domains: Validated<Settable<DomainPatterns>>,
+    /// The mailbox providers of the recipients, by the MX records of their domains: `google`,
+    /// `microsoft`, `yahoo` or `other`. Every recipient of a message must have one of them. An
+    /// empty list matches all recipients.
+    recipient_mailbox_providers: Validated<Settable<MailboxProviderList>>,
+    /// The class that messages have: `transactional` or `bulk`. Null matches both.
+    message_class: Validated<Clearable<MessageClass>>,
+    /// The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+    min_size_bytes: Validated<Clearable<SizeBytes>>,
+    /// The largest size of messages, in bytes.
+    max_size_bytes: Validated<Clearable<SizeBytes>>,
+    /// Whether the rule is for tests only (true) or for live messages only (false).
+    test: Validated<Clearable<bool>>,
+    /// The region that accounts must be in to send the messages: `eu` or `us`; null for
+    /// anywhere.
+    region: Validated<Clearable<AccountRegion>>,
+    /// The account that sends the messages. It takes the place of `targets`.
     provider_account_id: Validated<Settable<Id>>,
+    /// Up to 10 accounts that share the messages by weight. They take the place of
+    /// `providerAccountId`.
+    targets: Validated<Settable<Targets>>,
+    /// Which messages always have the same target: `none`, those to one `recipientDomain`
+    /// (of the first recipient), or those of one `sender`.
+    sticky: Validated<Settable<Sticky>>,
+    /// Whether targets share the messages by their `weight` alone, or also by their `health`: a
+    /// target whose mail fails gets less.
+    prefer: Validated<Settable<Prefer>>,
+    /// What becomes of a message whose target has reached its cap: the `next` target or
+    /// fallback sends it, or it waits (`wait`).
+    over_cap: Validated<Settable<OverCap>>,
+    /// The bounds of the rates of an account, beyond which its ramp does not grow. An absent one
+    /// keeps its value.
+    ramp_bounds: Validated<Settable<RampBoundsChange>>,
     /// Up to 5 accounts that send if this account cannot, in this order.
     fallback_provider_account_ids: Validated<Settable<Fallbacks>>,
     /// What to do if the provider's response to a call is lost: `wait`, `resend` or
@@ -186,6 +261,26 @@ impl UpdateRoutingRuleRequest {
         let fallbacks = self
             .fallback_provider_account_ids
             .change("fallbackProviderAccountIds", &mut issues);
+        let targets = self.targets.change("targets", &mut issues);
+        if account.is_some() && targets.is_some() {
+            issues.push(both_forms());
+        }
+        let domains = self
+            .recipient_domains
+            .change("recipientDomains", &mut issues);
+        let min_size = self.min_size_bytes.change("minSizeBytes", &mut issues);
+        let max_size = self.max_size_bytes.change("maxSizeBytes", &mut issues);
+        let providers = self
+            .recipient_mailbox_providers
+            .change("recipientMailboxProviders", &mut issues);
+        let conditions = ConditionChange {
+            recipient_mailbox_providers: providers.map(|providers| providers.0),
+            recipient_domains: domains.map(|domains| domains.0),
+            message_class: self.message_class.change("messageClass", &mut issues),
+            min_size_bytes: min_size.map(|size| size.map(|size| size.0)),
+            max_size_bytes: max_size.map(|size| size.map(|size| size.0)),
+            test: self.test.change("test", &mut issues),
+        };
         let change = RuleChange {
             name: self.name.change("name", &mut issues),
             priority: priority.map(|priority| priority.0),
@@ -193,7 +288,14 @@ impl UpdateRoutingRuleRequest {
             sender_domain,
             tags: tags.map(|tags| tags.0),
             tag_match: self.tag_match.change("tagMatch", &mut issues),
+            conditions,
+            region: self.region.change("region", &mut issues),
             provider_account_id: account.map(|id| id.0.into()),
+            targets: targets.map(|targets| targets.0),
+            prefer: self.prefer.change("prefer", &mut issues),
+            sticky: self.sticky.change("sticky", &mut issues),
+            over_cap: self.over_cap.change("overCap", &mut issues),
+            ramp_bounds: self.ramp_bounds.change("rampBounds", &mut issues),
             fallbacks: fallbacks.map(|fallbacks| fallbacks.0),
             on_unknown: self.on_unknown.change("onUnknown", &mut issues),
         };
@@ -224,6 +326,24 @@ impl Field for Fallbacks {
     }
 }
 
+/// The domains of recipients.
+#[derive(Debug, Default)]
+struct DomainPatterns(Vec<DomainPattern>);
+
+impl Field for DomainPatterns {
+    fn schema() -> MetaSchemaRef {
+        fields::schema("array", |list| {
+            list.items = Some(Box::new(DomainPattern::schema()));
+            list.max_items = Some(RECIPIENT_DOMAINS_MAX);
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let items = fields::list_of_strings(value)?;
+        fields::list(items, 0, RECIPIENT_DOMAINS_MAX, "domains").map(Self)
+    }
+}
+
 impl Field for DomainPattern {
     fn schema() -> MetaSchemaRef {
         fields::schema("string", |schema| {
@@ -237,66 +357,6 @@ impl Field for DomainPattern {
             None => problem("must be a domain such as example.com or *.example.com"),
         }
     }
-}
-
-/// The message to resolve the route of.
-#[derive(Debug, Object)]
-struct ResolveRouteRequest {
-    /// The sender.
-    from: Validated<Mailbox>,
-    /// The tags of the message.
-    tags: Validated<Option<Tags>>,
-}
-
-/// The route of a message.
-#[derive(Debug, Object)]
-#[oai(rename_all = "camelCase")]
-struct RouteResolution {
-    /// The rule that matched; null if none did.
-    rule: Nullable<RoutingRuleView>,
-    /// The rules that were checked before and skipped, in order.
-    passed_over: Vec<PassedOverRule>,
-    /// The account that would send the message; null if there is none.
-    account: Nullable<ProviderAccountView>,
-    /// Whether the sender's domain is verified on this account.
-    domain_verified: bool,
-    /// The fallbacks of the rule, in order.
-    fallbacks: Vec<FallbackResolution>,
-    /// Why a send would be refused: `NO_ACTIVE_PROVIDER` or `DOMAIN_NOT_VERIFIED`; null
-    /// if it would be accepted.
-    refusal: Nullable<String>,
-}
-
-/// A fallback of the matching rule.
-#[derive(Debug, Object)]
-#[oai(rename_all = "camelCase")]
-struct FallbackResolution {
-    provider_account_id: Uuid,
-    /// Whether the sender's domain is verified on this account.
-    domain_verified: bool,
-    /// Why this fallback is not used: `PROVIDER_INACTIVE`, or `DOMAIN_NOT_VERIFIED` if
-    /// the sender's domain is unverified on it; null if it is used.
-    passed_over: Nullable<String>,
-}
-
-impl From<routing::Fallback> for FallbackResolution {
-    fn from(fallback: routing::Fallback) -> Self {
-        let passed_over = fallback.passed_over.map(|why| why.as_str().to_owned());
-        Self {
-            provider_account_id: fallback.account_id.0,
-            domain_verified: fallback.domain_verified,
-            passed_over: Nullable(passed_over),
-        }
-    }
-}
-
-/// A rule that was skipped.
-#[derive(Debug, Object)]
-struct PassedOverRule {
-    rule: RoutingRuleView,
-    /// Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or
-    /// `PROVIDER_INACTIVE`.
-    reason: String,
 }
 
 #[derive(ApiResponse)]
@@ -465,70 +525,33 @@ impl RoutingRulesApi {
         let caller = caller.authorize()?;
         let mut issues = Vec::new();
         let request = body.take(&mut issues)?;
-        let from = request.from.take("from", &mut issues);
-        let tags = request.tags.take("tags", &mut issues);
-        let (Some(from), Some(tags), true) = (from, tags, issues.is_empty()) else {
-            return Err(Failure::Invalid(issues));
-        };
-        let tags = tags.unwrap_or_default().0;
-        let route_request = RoutingRequest {
-            sender_domain: from.address().domain(),
-            tags: tags.iter().map(Tag::as_str).collect(),
-        };
-        let data = self.explain(&caller, &route_request).await?;
+        let message = request.check(issues).map_err(Failure::Invalid)?;
+        let data = message.explain(&self.context, &caller).await?;
+        Ok(Json(Data { data }))
+    }
+
+    /// Simulate routing rules
+    ///
+    /// Requires the permission `PROVIDERS_READ`. Returns what the live messages of the last
+    /// hour, day or week would have done under other rules: the recipients of each account,
+    /// and those over caps. Nothing is sent and nothing is changed.
+    #[oai(
+        path = "/v1/routing-rules/simulate",
+        method = "post",
+        operation_id = "simulate_routing_rules"
+    )]
+    async fn simulate_routing_rules(
+        &self,
+        caller: Requires<permission::ProvidersRead>,
+        body: JsonBody<SimulateRoutingRequest, OTHER_BYTES_MAX, true>,
+    ) -> Result<Json<Data<RoutingSimulation>>, Failure> {
+        let caller = caller.authorize()?;
+        let mut issues = Vec::new();
+        let request = body.take(&mut issues)?;
+        let routing = request.check(issues).map_err(Failure::Invalid)?;
+        let data = routing.run(&self.context, &caller).await?;
         Ok(Json(Data { data }))
     }
 }
 
-const RULE: &str = "routing rule";
-
-impl RoutingRulesApi {
-    async fn explain(
-        &self,
-        caller: &Caller,
-        route_request: &RoutingRequest<'_>,
-    ) -> Result<RouteResolution, Failure> {
-        let organization_id = caller.organization_id();
-        let snapshot = self.context.rules.snapshots.reload(organization_id).await?;
-        let mut passed_over = Vec::new();
-        let mut decided = None;
-        for rule in &snapshot.rules {
-            match routing::evaluate(rule, &snapshot, route_request) {
-                Ok(account) => {
-                    decided = Some((rule, account));
-                    break;
-                }
-                Err(reason) => passed_over.push(PassedOverRule {
-                    rule: rule.clone().into(),
-                    reason: reason.as_str().to_owned(),
-                }),
-            }
-        }
-        let account = decided.map(|(_, account)| account);
-        let account = match account.or_else(|| snapshot.accounts.first()) {
-            Some(account) => {
-                let doing = "find a message's route";
-                let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
-                provider_account::store::find(&mut connection, organization_id, account.id).await?
-            }
-            None => None,
-        };
-        let fallbacks = decided.map(|(rule, _)| routing::fallbacks(&snapshot, rule, route_request));
-        let fallbacks = fallbacks.unwrap_or_default().into_iter();
-        let route = routing::resolve(&snapshot, route_request);
-        let refusal = route.as_ref().err().map(|refusal| match refusal {
-            RouteRefusal::NoActiveProvider => "NO_ACTIVE_PROVIDER".to_owned(),
-            RouteRefusal::DomainNotVerified(_) => "DOMAIN_NOT_VERIFIED".to_owned(),
-        });
-        Ok(RouteResolution {
-            rule: Nullable(decided.map(|(rule, _)| rule.clone().into())),
-            passed_over,
-            account: Nullable(
-                account.map(|account| ProviderAccountView::of(&self.context.accounts, account)),
-            ),
-            fallbacks: fallbacks.map(FallbackResolution::from).collect(),
-            domain_verified: route.is_ok_and(|route| route.domain_verified),
-            refusal: Nullable(refusal),
-        })
-    }
-}
+pub(super) const RULE: &str = "routing rule";

@@ -12,6 +12,7 @@ use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::ids::{ProviderAccountId, TemplateId, UnsubscribeGroupId};
 use waypost_core::issue::Issue;
 use waypost_core::message::{RecipientKind, SimulatedOutcome};
+use waypost_core::routing::conditions::MessageClass;
 use waypost_core::template::current::VersionChoice;
 use waypost_core::text::Subject;
 use waypost_core::text::locale::Locale;
@@ -76,6 +77,9 @@ pub(crate) struct SendMessageRequest {
     attachments: Validated<Option<AttachmentList>>,
     /// Up to 10 tags, for routing rules and analytics.
     tags: Validated<Option<Tags>>,
+    /// What kind of mail the message is, for routing rules: `transactional` (the default) or
+    /// `bulk`.
+    message_class: Validated<Option<MessageClass>>,
     /// Any JSON object of up to 64 KiB. It is stored with the message and included in its
     /// webhook events.
     metadata: Validated<Option<JsonObject<METADATA_BYTES_MAX>>>,
@@ -174,6 +178,7 @@ impl SendMessageRequest {
             headers: self.headers.take("headers", issues),
             attachments: self.attachments.take("attachments", issues),
             tags: self.tags.take("tags", issues),
+            class: self.message_class.take("messageClass", issues),
             metadata: self.metadata.take("metadata", issues),
             template_id: self.template_id.take("templateId", issues),
             locale: {
@@ -218,6 +223,7 @@ struct SendFields {
     headers: Option<Option<Headers>>,
     attachments: Option<Option<AttachmentList>>,
     tags: Option<Option<Tags>>,
+    class: Option<Option<MessageClass>>,
     metadata: Option<Option<JsonObject<METADATA_BYTES_MAX>>>,
     template_id: Option<Option<Id>>,
     locale: Option<Option<Locale>>,
@@ -324,6 +330,7 @@ impl SendFields {
             }),
             reply_to: self.reply_to?.map(|given| given.0),
             tags: self.tags?.unwrap_or_default().0,
+            class: self.class?.unwrap_or_default(),
             metadata: self.metadata?.map(|object| object.0),
             unsubscribe_group_id: self.group?,
             tracking: self.tracking?.unwrap_or_default(),

@@ -12,6 +12,7 @@ use waypost_core::auth::Permission;
 use waypost_core::ids::TemplateId;
 use waypost_core::issue::Issue;
 use waypost_core::message::SimulatedOutcome;
+use waypost_core::routing::conditions::MessageClass;
 use waypost_core::text::locale::Locale;
 use waypost_core::text::{Subject, Tag};
 use waypost_core::tracking::TrackingChoice;
@@ -110,6 +111,7 @@ fn draft_of(
         attachments: Vec::new(),
         scheduled_at: None,
         expires_at: None,
+        class: MessageClass::Transactional,
         provider_account_id: None,
         test_outcome: None,
         claim: None,

@@ -11,6 +11,7 @@ use crate::idempotency::KeyClaim;
 use crate::ids::{ProviderAccountId, TemplateId, UnsubscribeGroupId};
 use crate::issue::Issue;
 use crate::message::{RecipientKind, SimulatedOutcome};
+use crate::routing::conditions::MessageClass;
 use crate::template::current::VersionChoice;
 use crate::text::{Subject, Tag};
 use crate::tracking::TrackingChoice;
@@ -65,6 +66,8 @@ pub struct Draft {
     pub scheduled_at: Option<Timestamp>,
     /// Not sent from this time on.
     pub expires_at: Option<Timestamp>,
+    /// What kind of mail it is, for the routing rules.
+    pub class: MessageClass,
     /// The only account that may send it. `None` is by the routing rules.
     pub provider_account_id: Option<ProviderAccountId>,
     /// What becomes of a test, for which no provider is called and nothing is counted. `None`

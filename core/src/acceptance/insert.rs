@@ -26,6 +26,7 @@ use crate::ids::{
     EventId, MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, UnsubscribeGroupId,
 };
 use crate::message::{CHUNK_RECIPIENTS, RecipientKind, SimulatedOutcome};
+use crate::routing::conditions::MessageClass;
 use crate::suppression;
 use crate::telemetry::traces::TraceContext;
 use crate::template::render::VersionRef;
@@ -54,6 +55,7 @@ pub(super) struct NewMessage {
     pub(super) expires_at: Option<Timestamp>,
     pub(super) is_shared: bool,
     pub(super) is_account_pinned: bool,
+    pub(super) class: MessageClass,
     pub(super) test_outcome: Option<SimulatedOutcome>,
     /// Where its request stands in its trace.
     pub(super) trace: Option<TraceContext>,
@@ -146,6 +148,8 @@ pub(super) async fn insert<'a>(
     let claims = claims_in_order(entries);
     let claim_rows: Vec<ClaimRow<'_>> = claims.iter().map(ClaimRow::of).collect();
     let newest_claim = claims.iter().map(|(claim, _)| claim.at).max();
+    let bulk = messages.iter().filter(|m| m.class == MessageClass::Bulk);
+    let bulk: Vec<Uuid> = bulk.map(|message| message.id.0).collect();
     let left_out = query_file!(
         "src/acceptance/insert.sql",
         &message_rows as &[MessageRow<'_>],
@@ -155,6 +159,7 @@ pub(super) async fn insert<'a>(
         suppression::REASON,
         delta(relay_grace) as _,
         newest_claim,
+        &bulk,
     )
     .fetch_all(connection)
     .await

@@ -1,6 +1,6 @@
 -- $1 messages, $2 their recipients, $3 claims of idempotency keys, $4 how long a key is kept,
 -- $5 the reason of a DROPPED event, $6 how long the relay leaves the push to the API, $7 when the newest of
--- the claims was made.
+-- the claims was made, $8 the ids of the messages whose class is bulk.
 WITH listed AS (
     SELECT *
     FROM UNNEST($2::new_recipient[])
@@ -55,12 +55,12 @@ WITH listed AS (
                           status, tags, metadata, recipient_count, created_at, unsubscribe_group_id,
                           template_id, template_version_id, routing_rule_id, track_opens,
                           track_clicks, scheduled_at, expires_at, is_shared, is_account_pinned, is_test,
-                          test_outcome, traceparent)
+                          test_outcome, traceparent, message_class)
     SELECT id, organization_id, provider_account_id, from_address, to_hash, subject,
            'QUEUED', tags, metadata, recipient_count, created_at, unsubscribe_group_id,
            template_id, template_version_id, routing_rule_id, track_opens, track_clicks,
            scheduled_at, expires_at, is_shared, is_account_pinned, test_outcome IS NOT NULL, test_outcome,
-           traceparent
+           traceparent, CASE WHEN id = ANY($8::uuid[]) THEN 'bulk'::message_class END
     FROM new
 ), body AS (
     INSERT INTO message_bodies (message_id, organization_id, from_mailbox, reply_to, html, text, headers,

@@ -35,7 +35,7 @@ use tokio::sync::Semaphore;
 
 use crate::address::Mailbox;
 use crate::attachment::Attachments;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::crypto::seal::{Sealed, Sealer};
 use crate::db::lifo_pool::LifoPool;
 use crate::db::liveness::Liveness;
@@ -46,13 +46,15 @@ use crate::idempotency::{KeyClaim, KeyConflict};
 use crate::ids::{Ids, MessageId, OrganizationId, UnsubscribeGroupId};
 use crate::issue::Issue;
 use crate::message::RecipientKind;
+use crate::routing::mailbox_provider::cache::MailboxProviders;
 use crate::routing::snapshot_cache::SnapshotCache;
+use crate::routing::targets::Draw;
 use crate::routing::{self, Route, RoutingRequest, RoutingSnapshot, pinned};
 use crate::secret::Secret;
 use crate::suppression::check::Checker;
 use crate::telemetry::{instruments, traces};
 use crate::template::Templates;
-use crate::text::Tag;
+use crate::text::{Subject, Tag};
 use crate::unsubscribe::group_cache::GroupCache;
 use draft::{DeliveryMode, Draft};
 use idempotency::{InsertEntry, InsertOutcome};
@@ -354,9 +356,21 @@ impl Acceptor {
                 acceptance: Acceptance::Suppressed { suppressed_count },
             }));
         }
-        let route = resolve_route(&context.snapshot, &rendered.from, &rendered.draft)?;
+        let created_at = self.clock.now();
+        let id: MessageId = self.ids.next_at(created_at);
+        // A scheduled message is routed again when it goes, and by the same draw.
+        let draw = match scheduled_at {
+            Some(_) => Draw::of_message(id),
+            None => self.snapshots.next_draw(),
+        };
+        let snapshot = &context.snapshot;
+        let size_bytes = size(&rendered.draft, Some(&rendered.subject));
+        let (from, draft) = (&rendered.from, &rendered.draft);
+        let providers = self.snapshots.mailbox_providers();
+        let route = resolve_route((snapshot, providers), from, draft, size_bytes, draw)?;
         carrying::check(&route, &rendered)?;
-        let message = self.new_message(context, route, rendered, checks);
+        let identity = (id, created_at);
+        let message = self.new_message(context, identity, route, rendered, checks);
         let acceptance = Acceptance::Queued(Receipt {
             message_id: message.id,
             route,
@@ -373,6 +387,7 @@ impl Acceptor {
     fn new_message(
         &self,
         context: &RequestContext,
+        (id, created_at): (MessageId, Timestamp),
         route: Route,
         rendered: RenderedDraft,
         checks: &[RecipientCheck],
@@ -387,8 +402,6 @@ impl Acceptor {
             ..
         } = rendered;
         let organization_id = context.organization_id;
-        let created_at = self.clock.now();
-        let id: MessageId = self.ids.next_at(created_at);
         // Before the ids of DROPPED events: a history begins with QUEUED.
         let queued_event = self.ids.next_at(created_at);
         let mut own = own.into_iter().peekable();
@@ -429,6 +442,7 @@ impl Acceptor {
             scheduled_at: draft.scheduled_at,
             expires_at: draft.expires_at,
             is_shared: draft.delivery == DeliveryMode::Shared,
+            class: draft.class,
             is_account_pinned: draft.provider_account_id.is_some(),
             test_outcome: draft.test_outcome,
             trace: traces::current(),
@@ -470,10 +484,17 @@ impl Acceptor {
         drafts: &[Draft],
     ) -> Result<(Arc<RoutingSnapshot>, bool), Fault> {
         let cached = self.snapshots.get(organization_id).await?;
-        // Where the sender is not known yet, a fresh snapshot is read too.
+        // Where the sender or the size is not known yet, a fresh snapshot is read too.
+        let looks_at_size = cached.looks_at_size();
         let routes = |draft: &Draft| {
+            if looks_at_size && draft.template.is_some() {
+                return false;
+            }
             let from = draft.from.as_ref();
-            from.is_some_and(|from| resolve_route(&cached, from, draft).is_ok())
+            from.is_some_and(|from| {
+                let cached = (&*cached, self.snapshots.mailbox_providers());
+                resolve_route(cached, from, draft, size(draft, None), Draw::First).is_ok()
+            })
         };
         if drafts.iter().all(routes) {
             return Ok((cached, true));
@@ -534,15 +555,38 @@ fn mailbox_list(mailboxes: &[Mailbox]) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
+/// The size of a draft that routing rules look at: subject, bodies and decoded files. What
+/// single recipients have instead does not count.
+fn size(draft: &Draft, subject: Option<&Subject>) -> u64 {
+    let subject = subject.or(draft.subject.as_ref());
+    let bodies = [&draft.html, &draft.text];
+    let texts = bodies.into_iter().flatten().map(String::len);
+    let texts = texts.chain(subject.map(|subject| subject.as_str().len()));
+    let texts = u64::try_from(texts.sum::<usize>()).unwrap_or(u64::MAX);
+    draft
+        .attachments
+        .iter()
+        .fold(texts, |sum, file| sum.saturating_add(file.size))
+}
+
 /// The account of a draft: the one that it names, or that of the rules.
 fn resolve_route(
-    snapshot: &RoutingSnapshot,
+    (snapshot, providers): (&RoutingSnapshot, &MailboxProviders),
     from: &Mailbox,
     draft: &Draft,
+    size_bytes: u64,
+    draw: Draw<'_>,
 ) -> Result<Route, AcceptRefusal> {
+    let domain = |index: usize| Some(draft.to.get(index)?.mailbox.address().domain());
     let request = RoutingRequest {
-        sender_domain: from.address().domain(),
+        sender: from.address(),
         tags: draft.tags.iter().map(Tag::as_str).collect(),
+        recipients: Some(&domain),
+        mailbox_providers: &|domain| providers.find(domain),
+        class: Some(draft.class),
+        size_bytes: Some(size_bytes),
+        is_test: draft.test_outcome.is_some(),
+        draw,
     };
     match draft.provider_account_id {
         Some(id) => pinned::resolve(snapshot, id, &request).map_err(AcceptRefusal::Pinned),

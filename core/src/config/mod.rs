@@ -4,6 +4,7 @@
 
 mod attachments;
 mod base_urls;
+mod dns;
 mod examined;
 mod links;
 mod monitoring;
@@ -35,6 +36,7 @@ use crate::telemetry::{self, LogFormat};
 pub use crate::provider::smtp::settings::SmtpSettings;
 pub use attachments::AttachmentSettings;
 use base_urls::BaseUrls;
+pub use dns::DnsSettings;
 pub use examined::ExaminedSettings;
 pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
 pub use monitoring::MonitoringSettings;
@@ -66,6 +68,7 @@ pub struct Settings {
     pub log: LogSettings,
     pub api: ApiSettings,
     pub attachments: AttachmentSettings,
+    pub dns: DnsSettings,
     pub links: LinkSettings,
     pub monitoring: MonitoringSettings,
     pub sending: SendingSettings,
@@ -215,22 +218,12 @@ impl Settings {
             "Maximum number of Postgres connections in the main pools of one process. An API process uses at least 7, whatever the value. Each process opens up to 6 more, for notifications, liveness checks and webhook delivery.",
             1..=1000,
         );
-        let redis_url = reader.server(
-            "REDIS_URL",
-            Some("redis://127.0.0.1:6379"),
-            "URL of the Redis server: `redis://user:password@host:port/number`, `rediss://…` for TLS, or `redis+sentinel://user:password@host:port,host:port/master/number`. Parameters such as `?sslrootcert=/etc/waypost/ca.pem` may follow: see \"Redis\" in `docs/operations.md`.",
-            "redis://user:password@host:port/number",
-            Redis::check_url,
-        );
-        let redis_prefix = reader.text(
-            "WAYPOST_REDIS_PREFIX",
-            "waypost",
-            "Prefix of every Redis key. Installations that share a Redis server need different prefixes.",
-        );
+        let (redis_url, redis_prefix) = read_redis(reader);
         let (sealer, signer) = read_keys(reader, environment).unzip();
         let log = read_log(reader);
         let api = read_api(reader);
         let attachments = attachments::read(reader);
+        let dns = dns::read(reader);
         let links = links::read(reader, environment, api.as_ref());
         let monitoring = monitoring::read(reader);
         let sending = read_sending(reader);
@@ -251,6 +244,7 @@ impl Settings {
             log: log?,
             api: api?,
             attachments: attachments?,
+            dns: dns?,
             links: links?,
             monitoring,
             sending: sending?,
@@ -286,6 +280,23 @@ fn environment() -> HashMap<String, String> {
         Some((name.into_string().ok()?, value))
     });
     variables.collect()
+}
+
+/// The URL of the Redis server, and the prefix of every key.
+fn read_redis(reader: &mut Reader<'_>) -> (Option<Secret>, String) {
+    let redis_url = reader.server(
+        "REDIS_URL",
+        Some("redis://127.0.0.1:6379"),
+        "URL of the Redis server: `redis://user:password@host:port/number`, `rediss://…` for TLS, or `redis+sentinel://user:password@host:port,host:port/master/number`. Parameters such as `?sslrootcert=/etc/waypost/ca.pem` may follow: see \"Redis\" in `docs/operations.md`.",
+        "redis://user:password@host:port/number",
+        Redis::check_url,
+    );
+    let redis_prefix = reader.text(
+        "WAYPOST_REDIS_PREFIX",
+        "waypost",
+        "Prefix of every Redis key. Installations that share a Redis server need different prefixes.",
+    );
+    (redis_url, redis_prefix)
 }
 
 fn read_keys(

@@ -92,6 +92,9 @@ impl LifoPool {
     /// # Errors
     /// A fault when Postgres is away or every connection is in use for too long.
     pub async fn acquire(&self, doing: &'static str) -> Result<LifoConnection, Fault> {
+        if let Some(liveness) = &self.liveness {
+            liveness.mark_used();
+        }
         let _waiting = match self.take_or_wait() {
             Ok(kept) => return Ok(self.connection(kept.connection, kept.from_pool_at)),
             Err(waiting) => waiting,

@@ -1,7 +1,7 @@
 //! Whether Postgres answers. A short query every 250 ms, over a connection of its own, detects
 //! within [`DETECTION_MAX`] that Postgres is stopped, hangs or cannot be reached. Requests then
 //! fail at once instead of waiting for their own time-outs, and these can be long enough for
-//! slow statements.
+//! slow statements. While nobody uses the pool, a query every two seconds is enough.
 //!
 //! A Postgres whose schema lacks a migration of this program counts as away too: statements would
 //! fail, or do half of what this version means. It is asked until the schema is current once;
@@ -29,9 +29,13 @@ use crate::secret::Secret;
 
 /// How often Postgres is queried.
 const INTERVAL: Duration = Duration::from_millis(250);
+/// How often it is queried while nobody uses the pool.
+const IDLE_INTERVAL: Duration = Duration::from_secs(2);
+/// How long the pool counts as used after a connection was handed out.
+const USED_FOR: Duration = Duration::from_millis(500);
 /// How long Postgres may take to answer. A busy machine answers sooner.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// The longest time in which an outage is detected.
+/// The longest time in which an outage is detected while the pool is used.
 pub const DETECTION_MAX: Duration = INTERVAL.saturating_add(ANSWER_TIMEOUT);
 
 /// The error class `operator_intervention`: Postgres stops or starts.
@@ -62,6 +66,8 @@ struct LivenessState {
     began_at: Instant,
     /// Connections from before this time are not trusted: microseconds since `began_at`.
     trusted_from: AtomicU64,
+    /// When a connection was last handed out: microseconds since `began_at`.
+    used_at: AtomicU64,
 }
 
 impl Default for Liveness {
@@ -79,6 +85,7 @@ impl Liveness {
             is_migrated: AtomicBool::new(false),
             began_at: Instant::now(),
             trusted_from: AtomicU64::new(0),
+            used_at: AtomicU64::new(0),
         };
         Self {
             shared: Arc::new(shared),
@@ -118,8 +125,8 @@ impl Liveness {
         *self.shared.presence.borrow()
     }
 
-    /// Queries the time of Postgres every 250 ms until `shutdown`, and corrects the clock.
-    /// Thus the clock is right before Postgres counts as present again.
+    /// Queries the time of Postgres until `shutdown`, and corrects the clock. Thus the clock is
+    /// right before Postgres counts as present again.
     ///
     /// # Errors
     /// A fault if the URL cannot be parsed.
@@ -133,7 +140,13 @@ impl Liveness {
         let mut connection = None;
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut asked_at: Option<Instant> = None;
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
+            let is_recent = asked_at.is_some_and(|at| at.elapsed() < IDLE_INTERVAL);
+            if is_recent && !self.is_used() && self.presence() == Presence::Present {
+                continue;
+            }
+            asked_at = Some(Instant::now());
             let answer = timeout(ANSWER_TIMEOUT, self.ask(&mut connection, &options, &clock)).await;
             match answer {
                 Ok(Ok(presence)) => self.set(presence, ""),
@@ -212,8 +225,24 @@ impl Liveness {
     }
 
     fn distrust_connections(&self) {
-        let now = u64::try_from(self.shared.began_at.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.shared.trusted_from.store(now, Ordering::Relaxed);
+        self.shared
+            .trusted_from
+            .store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Notes that a connection is handed out.
+    pub(super) fn mark_used(&self) {
+        self.shared.used_at.store(self.now(), Ordering::Relaxed);
+    }
+
+    fn is_used(&self) -> bool {
+        let used_at = Duration::from_micros(self.shared.used_at.load(Ordering::Relaxed));
+        self.shared.began_at.elapsed().saturating_sub(used_at) < USED_FOR
+    }
+
+    /// Microseconds since `began_at`.
+    fn now(&self) -> u64 {
+        u64::try_from(self.shared.began_at.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Whether a connection of this age was made since Postgres was last away.
@@ -229,6 +258,7 @@ impl Liveness {
     pub(super) fn configure(&self, pool: PgPoolOptions) -> PgPoolOptions {
         let (acquire, release) = (self.clone(), self.clone());
         pool.before_acquire(move |_, about| {
+            acquire.mark_used();
             let is_trusted = acquire.trusts(about.age);
             Box::pin(async move { Ok(is_trusted) })
         })

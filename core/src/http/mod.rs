@@ -238,6 +238,13 @@ fn no_answer(error: reqwest::Error) -> HttpError {
 
 /// The error and its causes, without the URL, which may contain an address or a token.
 fn describe(error: reqwest::Error) -> String {
+    if error.is_timeout() {
+        let ended = match error.is_connect() {
+            true => "the time limit for the connection ended",
+            false => "the time limit for the answer ended",
+        };
+        return ended.to_owned();
+    }
     let error = error.without_url();
     let error: &(dyn StdError + 'static) = &error;
     error_chain(error)

@@ -145,12 +145,15 @@ return 1",
     )
 });
 
-/// Pushes due delayed jobs and returns how many. `KEYS` continues with the delayed jobs,
-/// `ARGV` with the most jobs to push. Their push time is now, so that the jobs of a key are
-/// in the order of their push times.
+/// Pushes due delayed jobs and returns how many. `KEYS` continues with the delayed jobs and a
+/// stream of its own, `ARGV` with the most jobs to push. It writes to that stream as a push does,
+/// and deletes it: a Redis that takes no pushes refuses the script also if no job is due. Their
+/// push time is now, so that the jobs of a key are in the order of their push times.
 pub(super) static PROMOTE: LazyLock<Script> = LazyLock::new(|| {
     script(
         r"
+redis.call('XADD', KEYS[6], '*', 'p', '')
+redis.call('DEL', KEYS[6])
 local due = redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', now, 'LIMIT', 0, ARGV[3])
 for _, member in ipairs(due) do
     local colon = string.find(member, ':', 1, true)

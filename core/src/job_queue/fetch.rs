@@ -18,7 +18,7 @@ use super::store::{GROUP, millis};
 use super::{FairnessKey, Job};
 
 /// The longest interval between two checks for jobs of dead consumers.
-const TAKE_OVER_EVERY_MAX: Duration = Duration::from_secs(1);
+const TAKE_OVER_EVERY_MAX: Duration = Duration::from_secs(5);
 /// The pause before a lost group is created again, in case Redis is emptied repeatedly.
 const NO_GROUP_PAUSE: Duration = Duration::from_millis(5);
 

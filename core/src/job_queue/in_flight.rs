@@ -113,6 +113,7 @@ pub(super) enum JobOutcome {
 #[derive(Debug)]
 pub(super) struct InFlight<J> {
     max: usize,
+    finishing_max: usize,
     state: Mutex<InFlightState<J>>,
     capacity_changed: Notify,
     job_ended: Notify,
@@ -126,6 +127,8 @@ struct InFlightState<J> {
     /// All jobs that were fetched and are not acknowledged: ready, running or ended.
     held: HashMap<EntryId, HeldEntry>,
     ended: Vec<(EntryId, JobOutcome)>,
+    /// How many of those held freed their slots before they ended.
+    finishing: usize,
     worker: Option<Waker>,
     is_stopping: bool,
     has_fetcher_stopped: bool,
@@ -137,6 +140,8 @@ struct HeldEntry {
     entry: StreamEntry,
     /// The fairness key whose slot it uses while it runs.
     slot_of: Option<FairnessKey>,
+    /// Whether it freed its slot before it ended.
+    is_finishing: bool,
 }
 
 impl From<StreamEntry> for HeldEntry {
@@ -144,6 +149,7 @@ impl From<StreamEntry> for HeldEntry {
         Self {
             entry,
             slot_of: None,
+            is_finishing: false,
         }
     }
 }
@@ -161,10 +167,12 @@ impl<J> InFlight<J> {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
             max: capacity.in_flight_max.max(1),
+            finishing_max: capacity.finishing_max,
             state: Mutex::new(InFlightState {
                 scheduler: FairScheduler::new(capacity.slots),
                 held: HashMap::new(),
                 ended: Vec::new(),
+                finishing: 0,
                 worker: None,
                 is_stopping: false,
                 has_fetcher_stopped: false,
@@ -185,7 +193,8 @@ impl<J> InFlight<J> {
     ///
     /// A worker without a job to start fetches at once. Otherwise it waits until a quarter of
     /// its capacity is free, so that a busy queue is read in batches. Jobs whose key has its
-    /// share of the slots do not count: jobs of other keys come after them in the stream.
+    /// share of the slots do not count: jobs of other keys come after them in the stream. Nor do
+    /// those that freed their slots.
     pub(super) async fn free_capacity(&self) -> Option<usize> {
         loop {
             {
@@ -194,7 +203,8 @@ impl<J> InFlight<J> {
                     return None;
                 }
                 let held_back = state.scheduler.held_back();
-                let counted = state.held.len() - held_back.min(state.held.len());
+                let uncounted = held_back + state.finishing;
+                let counted = state.held.len().saturating_sub(uncounted);
                 let startable = state.scheduler.waiting() - held_back;
                 let most = (self.max + HELD_BACK_MAX).saturating_sub(state.held.len());
                 let free = self.max.saturating_sub(counted).min(most);
@@ -254,7 +264,9 @@ impl<J> InFlight<J> {
         J: Job,
     {
         let mut state = self.state();
-        let Some(fetched) = state.scheduler.start_next() else {
+        let has_room = state.finishing < self.finishing_max.max(1);
+        let next = has_room.then(|| state.scheduler.start_next()).flatten();
+        let Some(fetched) = next else {
             state.worker = Some(cx.waker().clone());
             return Poll::Pending;
         };
@@ -296,15 +308,40 @@ impl<J> InFlight<J> {
         }
     }
 
+    /// Frees the slot of a running job before it ends.
+    pub(super) fn finish(&self, id: EntryId) {
+        let mut state = self.state();
+        let held = state.held.get_mut(&id);
+        let Some(held) = held.filter(|held| held.slot_of.is_some()) else {
+            return;
+        };
+        held.is_finishing = true;
+        state.finishing += 1;
+        state.free_slot(id);
+        self.slot_freed(state);
+    }
+
+    /// Lets the worker start a job, and the fetcher fetch some.
+    fn slot_freed(&self, mut state: MutexGuard<'_, InFlightState<J>>) {
+        let worker = state.worker.take();
+        drop(state);
+        if let Some(worker) = worker {
+            worker.wake();
+        }
+        self.capacity_changed.notify_one();
+    }
+
     /// Removes jobs that were acknowledged or abandoned.
     pub(super) fn release(&self, ids: &[EntryId]) {
         let mut state = self.state();
         for id in ids {
             state.free_slot(*id);
-            state.held.remove(id);
+            let held = state.held.remove(id);
+            if held.is_some_and(|held| held.is_finishing) {
+                state.finishing = state.finishing.saturating_sub(1);
+            }
         }
-        drop(state);
-        self.capacity_changed.notify_one();
+        self.slot_freed(state);
     }
 
     /// Stops fetching. Jobs that were not started go back to the stream.

@@ -1,6 +1,10 @@
 //! Maintenance: what a consumer does at regular intervals. It renews the leases of its jobs,
 //! moves due delayed jobs to the stream, repairs the counts of fairness keys, and removes
 //! consumers that are gone. At the end it removes its own consumer.
+//!
+//! To move delayed jobs is a write also if none is due. A Redis that is full, became a replica
+//! or cannot save still answers reads, so the other tasks of a consumer would not notice that no
+//! job arrives any more.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

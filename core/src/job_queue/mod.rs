@@ -2,10 +2,10 @@
 //!
 //! - A [`Queue`] is the producing side and the place to inspect: push, push for later,
 //!   depth, the oldest waiting job.
-//! - A [`StreamBackend`] is the consuming side that an apalis worker polls. Four tasks serve
+//! - A [`StreamBackend`] is the consuming side that an apalis worker polls. Three tasks serve
 //!   it, each with its own connection: the *fetcher* (reads new jobs and takes over those of
-//!   dead consumers), the *acknowledger*, *maintenance* (leases, delayed jobs, dead
-//!   consumers) and the *write probe* (whether Redis takes pushes).
+//!   dead consumers), the *acknowledger*, and *maintenance* (leases, delayed jobs, dead
+//!   consumers, whether Redis takes pushes).
 //! - `in_flight` holds the jobs that were fetched and are not acknowledged.
 //! - The [`AckLayer`] around the handler reports how each job ended.
 //!
@@ -46,7 +46,6 @@ mod maintenance;
 mod producer;
 mod scripts;
 mod store;
-mod write_probe;
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -96,11 +95,40 @@ impl fmt::Display for FairnessKey {
 /// How many jobs a worker takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// How many jobs it runs at the same time: its concurrency in apalis.
+    /// How many jobs it runs at the same time, besides those that freed their slots: together
+    /// with `finishing_max`, its concurrency in apalis.
     pub slots: usize,
     /// How many jobs it may have in flight: running, ready to start, or being acknowledged.
-    /// Jobs whose key has its share of the slots do not count.
+    /// Jobs whose key has its share of the slots do not count, nor those that freed their
+    /// slots.
     pub in_flight_max: usize,
+    /// How many jobs may have freed their slots and not be acknowledged. If there are as many,
+    /// no further job starts.
+    pub finishing_max: usize,
+}
+
+/// The slot of a running job. Its handler may free it before it ends, once little is left to
+/// do: another job starts then. Cheap to clone.
+#[derive(Debug)]
+pub struct JobSlot<J> {
+    consumer: Arc<Consumer<J>>,
+    id: EntryId,
+}
+
+impl<J> Clone for JobSlot<J> {
+    fn clone(&self) -> Self {
+        Self {
+            consumer: Arc::clone(&self.consumer),
+            id: self.id,
+        }
+    }
+}
+
+impl<J> JobSlot<J> {
+    /// Frees the slot, if it is not free.
+    pub fn free(&self) {
+        self.consumer.in_flight.finish(self.id);
+    }
 }
 
 /// How a job ends. An error or a panic of the handler is logged, and the job runs again after
@@ -200,10 +228,6 @@ impl<J: Job> StreamBackend<J> {
         self.tasks.spawn(restart_on_panic("acknowledger", move || {
             ack::run(Arc::clone(&acknowledger))
         }));
-        let probe = Arc::clone(consumer);
-        self.tasks.spawn(restart_on_panic("write probe", move || {
-            write_probe::run(Arc::clone(&probe))
-        }));
         let maintenance = Arc::clone(consumer);
         let worker = worker.clone();
         self.tasks
@@ -237,7 +261,12 @@ impl<J: Job> Backend for StreamBackend<J> {
     ) -> Poll<Option<Result<Task<J>, Infallible>>> {
         self.consumer.in_flight.poll_next(cx).map(|fetched| {
             let Fetched { id, job } = fetched;
-            let task = TaskBuilder::new(job).task_id(TaskId::from_string(id.to_string()));
+            let slot = JobSlot {
+                consumer: Arc::clone(&self.consumer),
+                id,
+            };
+            let task = TaskBuilder::new(job).data(slot);
+            let task = task.task_id(TaskId::from_string(id.to_string()));
             Some(Ok(task.build()))
         })
     }

@@ -76,7 +76,7 @@ pub(super) struct QueueKeys {
     backlog: String,
     /// Exists for a while after the counts were repaired.
     repaired: String,
-    /// The stream of the write probe.
+    /// A stream to which what asks whether Redis takes pushes writes.
     probe: String,
 }
 
@@ -330,6 +330,7 @@ impl<J> Queue<J> {
     pub(super) fn promote(&self) -> ScriptInvocation<'static> {
         let mut script = self.fairness_script(&PROMOTE);
         script.key(&self.0.keys.delayed);
+        script.key(&self.0.keys.probe);
         script.arg(self.0.settings.promote_max);
         script
     }

@@ -26,6 +26,8 @@ pub const PERIOD_DEFAULT: TimeDelta = TimeDelta::days(30);
 /// month are counted together, which bounds what a breakdown reads: with 500 of each a day, one
 /// of thirty days reads 15,000 rows in 10 ms.
 pub const KEYS_PER_MONTH_MAX: i64 = 500;
+/// The name of those that are counted together.
+pub const OTHER: &str = "(other)";
 
 /// A period: `from` inclusive, `to` exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

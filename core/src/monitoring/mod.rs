@@ -19,7 +19,7 @@ use crate::provider::kind::ProviderType;
 use crate::task_log;
 use crate::telemetry::instruments::{self, SampledGauge};
 use crate::warn_seldom;
-use store::{AccountActivity, ReadAccount};
+use store::{AccountActivity, AccountMails, ReadAccount};
 
 /// The figures are not read more often.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -42,8 +42,10 @@ pub struct Sampler {
 #[derive(Default)]
 struct SamplerState {
     sampled_at: Option<Instant>,
-    /// The accounts that have a gauge.
+    /// The accounts that have a gauge of their circuit.
     named: HashSet<ProviderAccountId>,
+    /// The accounts that have gauges of their mail.
+    mailing: HashSet<ProviderAccountId>,
     /// The tasks that have a gauge.
     tasks: HashSet<String>,
 }
@@ -84,7 +86,8 @@ impl Sampler {
         if !postgres_answers {
             return state.forget();
         }
-        let read = self.read_database(&mut state.tasks);
+        let SamplerState { tasks, mailing, .. } = &mut *state;
+        let read = self.read_database(tasks, mailing);
         match tokio::time::timeout(READ_TIMEOUT, read).await {
             Ok(Ok(accounts)) => {
                 count_accounts(&accounts);
@@ -108,7 +111,11 @@ impl Sampler {
     }
 
     /// Sets what Postgres knows. Returns all accounts.
-    async fn read_database(&self, tasks: &mut HashSet<String>) -> Result<Vec<ReadAccount>, Fault> {
+    async fn read_database(
+        &self,
+        tasks: &mut HashSet<String>,
+        mailing: &mut HashSet<ProviderAccountId>,
+    ) -> Result<Vec<ReadAccount>, Fault> {
         let mut connection = db::snapshot(&self.pool, DOING).await?;
         let queue = store::read_queue(&mut connection, self.relay_grace).await?;
         for (state, jobs) in queue.jobs() {
@@ -127,6 +134,10 @@ impl Sampler {
             tasks.insert(task.name);
         }
         let accounts = store::list_accounts(&mut connection).await?;
+        if self.names_accounts {
+            let mails = store::list_account_mails(&mut connection).await?;
+            set_mails(&mails, mailing);
+        }
         connection.commit().await.or_fault(DOING)?;
         Ok(accounts)
     }
@@ -175,6 +186,26 @@ impl Sampler {
     }
 }
 
+/// Sets what became of the mail of accounts; nothing is known of accounts that are gone.
+fn set_mails(mails: &[AccountMails], mailing: &mut HashSet<ProviderAccountId>) {
+    let is_there = |id: &ProviderAccountId| mails.iter().any(|one| one.account_id() == *id);
+    for gone in mailing.extract_if(|id| !is_there(id)) {
+        forget_mails(gone);
+    }
+    for one in mails {
+        for (kind, count) in one.kinds() {
+            instruments::account_mails(&one.account_id().to_string(), kind, count);
+        }
+        mailing.insert(one.account_id());
+    }
+}
+
+fn forget_mails(account: ProviderAccountId) {
+    for kind in store::MAIL_KINDS {
+        instruments::account_mails(&account.to_string(), kind, f64::NAN);
+    }
+}
+
 /// Sets the number of accounts in each state.
 fn count_accounts(accounts: &[ReadAccount]) {
     for provider in ProviderType::ALL {
@@ -215,6 +246,9 @@ impl SamplerState {
         }
         for task in &self.tasks {
             instruments::task_lag(task, f64::NAN);
+        }
+        for account in &self.mailing {
+            forget_mails(*account);
         }
     }
 }

@@ -179,3 +179,88 @@ pub(super) async fn list_accounts(
     });
     Ok(accounts.collect())
 }
+
+/// What became of an account's latest mail.
+pub(super) struct AccountMails {
+    id: ProviderAccountId,
+    attempts: f64,
+    accepted: f64,
+    rejected: f64,
+    deferred: f64,
+    sent: f64,
+    delivered: f64,
+    bounced: f64,
+    complained: f64,
+}
+
+/// What is counted of an account's mail.
+pub(super) const MAIL_KINDS: [&str; 8] = [
+    "attempts",
+    "accepted",
+    "rejected",
+    "deferred",
+    "sent",
+    "delivered",
+    "bounced",
+    "complained",
+];
+
+impl AccountMails {
+    pub(super) fn account_id(&self) -> ProviderAccountId {
+        self.id
+    }
+
+    /// The numbers of each kind.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let counts = [
+            self.attempts,
+            self.accepted,
+            self.rejected,
+            self.deferred,
+            self.sent,
+            self.delivered,
+            self.bounced,
+            self.complained,
+        ];
+        MAIL_KINDS.into_iter().zip(counts)
+    }
+}
+
+/// What became of the mail of all accounts, in the quarters of an hour that the last 15 minutes
+/// touch: a few look-ups in indexes for each account.
+pub(super) async fn list_account_mails(
+    connection: &mut PgConnection,
+) -> Result<Vec<AccountMails>, Fault> {
+    query_as!(
+        AccountMails,
+        r#"WITH span AS MATERIALIZED (
+               SELECT waypost_quarter(clock_timestamp() - interval '15 min') AS first,
+                      waypost_quarter(clock_timestamp()) + interval '15 min' AS last
+           )
+           SELECT a.id AS "id: ProviderAccountId", c.attempts AS "attempts!", c.accepted AS "accepted!",
+                  c.rejected AS "rejected!", c.deferred AS "deferred!", m.sent AS "sent!",
+                  m.delivered AS "delivered!", m.bounced AS "bounced!", m.complained AS "complained!"
+           FROM provider_accounts a
+           CROSS JOIN span
+           CROSS JOIN LATERAL (
+               SELECT coalesce(sum(attempts), 0)::float8 AS attempts, coalesce(sum(accepted), 0)::float8 AS accepted,
+                      coalesce(sum(rejected), 0)::float8 AS rejected,
+                      (coalesce(sum(deferred), 0)
+                       + (SELECT coalesce(sum(deferred), 0)
+                          FROM deferral_deltas
+                          WHERE provider_account_id = a.id AND quarter >= span.first))::float8 AS deferred
+               FROM attempt_quarters
+               WHERE provider_account_id = a.id AND quarter >= span.first
+           ) c
+           CROSS JOIN LATERAL (
+               SELECT coalesce(sum(sent), 0)::float8 AS sent, coalesce(sum(delivered), 0)::float8 AS delivered,
+                      coalesce(sum(bounced), 0)::float8 AS bounced,
+                      coalesce(sum(complained), 0)::float8 AS complained
+               FROM waypost_metrics(a.organization_id, 'ACCOUNT', a.id::text, 'TOTAL', span.first, span.last,
+                                    span.last, span.last)
+           ) m"#
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("read what became of the mail of accounts")
+}

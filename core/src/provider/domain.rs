@@ -62,6 +62,16 @@ pub enum DnsRecordType {
 }
 
 impl DnsRecordType {
+    /// The name in DNS and in the API.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Txt => "TXT",
+            Self::Cname => "CNAME",
+            Self::Mx => "MX",
+        }
+    }
+
     /// The type by its name in any case; `None` for a type that the API does not show.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
@@ -91,6 +101,21 @@ pub enum DnsPurpose {
     Ownership,
 }
 
+impl DnsPurpose {
+    /// The name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dkim => "DKIM",
+            Self::Spf => "SPF",
+            Self::ReturnPath => "RETURN_PATH",
+            Self::Tracking => "TRACKING",
+            Self::Dmarc => "DMARC",
+            Self::Ownership => "OWNERSHIP",
+        }
+    }
+}
+
 /// The result of the provider's check of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -102,6 +127,16 @@ pub enum DnsStatus {
 }
 
 impl DnsStatus {
+    /// The name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Verified => "verified",
+            Self::Failed => "failed",
+        }
+    }
+
     /// For providers that only report whether a record is valid.
     #[must_use]
     pub fn from_valid(valid: bool) -> Self {

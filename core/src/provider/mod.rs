@@ -51,6 +51,7 @@ pub mod management;
 pub mod outcome;
 mod postmark;
 pub mod reach;
+pub mod region;
 pub mod resend;
 mod retry_after;
 mod sendgrid;

@@ -24,11 +24,12 @@ use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
 use crate::organization;
 use crate::organization::limiter::TenantLimiter;
 use crate::provider::call::CallStep;
-use crate::provider::credentials::Credentials;
+use crate::provider::credentials::{Credentials, ReadCredentials};
 use crate::provider::domain::{DomainList, DomainState, FoundDomain};
 use crate::provider::event_secrets::{EventSecrets, EventToken};
 use crate::provider::kind::ProviderType;
 use crate::provider::outcome::CredentialCheck;
+use crate::provider::region::AccountRegion;
 use crate::provider::transport::Transport;
 use crate::provider::{AccountAccess, ProviderHosts, adapter};
 use crate::routing;
@@ -38,13 +39,14 @@ use event_webhook::Connected;
 use pause::SendingPaused;
 use store::{AccountChange, SealedSecrets};
 
-/// A connected account at a provider. Its credentials are never part of it.
+/// A connected account at a provider.
 #[derive(Debug, Clone)]
 pub struct ProviderAccount {
     pub id: ProviderAccountId,
     pub organization_id: OrganizationId,
     pub provider_type: ProviderType,
     pub display_name: String,
+    pub credentials: ReadCredentials,
     /// Whether messages may be sent through it.
     pub is_active: bool,
     /// Whether its credentials can list its domains.
@@ -61,6 +63,15 @@ pub struct ProviderAccount {
 }
 
 impl ProviderAccount {
+    /// The region of the account, as its credentials say; `None` too if they cannot be
+    /// decrypted.
+    #[must_use]
+    pub fn region(&self, sealer: &Sealer) -> Option<AccountRegion> {
+        let (organization_id, id, kind) = (self.organization_id, self.id, self.provider_type);
+        let opened = self.credentials.open(sealer, organization_id, id, kind);
+        opened.ok()?.region()
+    }
+
     /// Opens the account's sealed event secrets.
     ///
     /// # Errors
@@ -207,11 +218,14 @@ impl Accounts {
             .check_new_credentials(organization_id, credentials)
             .await?;
         let now = self.clock.now();
+        let id = self.ids.next_at(now);
+        let sealed_credentials = self.seal(organization_id, id, credentials);
         let account = ProviderAccount {
-            id: self.ids.next_at(now),
+            id,
             organization_id,
             provider_type: credentials.provider_type(),
             display_name: new.display_name.into_string(),
+            credentials: ReadCredentials::new(sealed_credentials.clone()),
             is_active: true,
             domains_visible: visibility(&domains).unwrap_or(false),
             event_token: EventToken::generate(&self.ids),
@@ -222,7 +236,7 @@ impl Accounts {
             updated_at: now,
         };
         let sealed = SealedSecrets {
-            credentials: self.seal(organization_id, account.id, credentials),
+            credentials: sealed_credentials,
             event_secrets: new
                 .event_secrets
                 .or_else(|| EventSecrets::initial(account.provider_type, &self.ids))

@@ -10,6 +10,7 @@ use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
+use crate::provider::credentials::ReadCredentials;
 use crate::provider::domain::{DomainState, FoundDomain};
 use crate::provider::event_secrets::EventToken;
 use crate::provider::kind::ProviderType;
@@ -64,7 +65,7 @@ pub async fn list(
         r#"SELECT id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                   provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
                   event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at,
-                  max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since
+                  max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since, credentials_sealed
            FROM provider_accounts
            WHERE organization_id = $1
            ORDER BY created_at, id"#,
@@ -87,7 +88,7 @@ pub async fn find(
         r#"SELECT id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                   provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
                   event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at,
-                  max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since
+                  max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since, credentials_sealed
            FROM provider_accounts
            WHERE organization_id = $1 AND id = $2"#,
         organization_id.0,
@@ -109,7 +110,7 @@ pub async fn find_by_event_token(
         r#"SELECT id, organization_id, provider_type AS "provider_type: ProviderType", display_name,
                   is_active, domains_visible, event_token AS "event_token: EventToken",
                   event_secrets_sealed, events_verified_at, created_at, updated_at,
-                  max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since
+                  max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since, credentials_sealed
            FROM provider_accounts
            WHERE event_token = $1"#,
         token,
@@ -123,6 +124,7 @@ pub async fn find_by_event_token(
             organization_id: OrganizationId(row.organization_id),
             provider_type: row.provider_type,
             display_name: row.display_name,
+            credentials: ReadCredentials::new(row.credentials_sealed),
             is_active: row.is_active,
             domains_visible: row.domains_visible,
             event_token: row.event_token,
@@ -221,7 +223,7 @@ pub async fn update(
            RETURNING id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                      provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
                      event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at,
-                     max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since"#,
+                     max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since, credentials_sealed"#,
         organization_id.0,
         id.0,
         change.display_name,
@@ -412,6 +414,7 @@ struct AccountRow {
     max_concurrency: Option<i32>,
     sending_paused_reason: Option<String>,
     sending_paused_since: Option<Timestamp>,
+    credentials_sealed: Vec<u8>,
 }
 
 impl From<AccountRow> for ProviderAccount {
@@ -421,6 +424,7 @@ impl From<AccountRow> for ProviderAccount {
             organization_id: row.organization_id,
             provider_type: row.provider_type,
             display_name: row.display_name,
+            credentials: ReadCredentials::new(row.credentials_sealed),
             is_active: row.is_active,
             domains_visible: row.domains_visible,
             event_token: row.event_token,

@@ -18,9 +18,9 @@ use super::url::{RedisUrl, Sentinels, TlsFiles};
 
 /// Makes connections. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Connector(Arc<Target>);
+pub(crate) struct Connector(Arc<RedisTarget>);
 
-enum Target {
+enum RedisTarget {
     Server(Client),
     Master(Master),
 }
@@ -41,12 +41,12 @@ impl Connector {
     pub(super) fn new(url: RedisUrl) -> Result<Self, String> {
         let certificates = certificates(&url.files)?;
         let target = match url.sentinels {
-            Some(sentinels) => Target::Master(Master {
+            Some(sentinels) => RedisTarget::Master(Master {
                 sentinels,
                 server: url.server,
                 certificates,
             }),
-            None => Target::Server(
+            None => RedisTarget::Server(
                 match certificates {
                     Some(certificates) => Client::build_with_tls(url.server, certificates),
                     None => Client::open(url.server),
@@ -56,7 +56,7 @@ impl Connector {
         };
         let connector = Self(Arc::new(target));
         // The Sentinels' client reads the certificates when it is built.
-        if let Target::Master(master) = &*connector.0 {
+        if let RedisTarget::Master(master) = &*connector.0 {
             for address in &master.sentinels.addresses {
                 let built = master.by(address).and_then(SentinelClientBuilder::build);
                 built.map_err(|error| error.to_string())?;
@@ -77,12 +77,12 @@ impl Connector {
             .set_response_timeout(answer_within);
         let connecting = async {
             match &*self.0 {
-                Target::Server(client) => {
+                RedisTarget::Server(client) => {
                     client
                         .get_multiplexed_async_connection_with_config(&config)
                         .await
                 }
-                Target::Master(master) => {
+                RedisTarget::Master(master) => {
                     let client = master.find().await?;
                     client
                         .get_multiplexed_async_connection_with_config(&config)
@@ -98,8 +98,8 @@ impl Connector {
     /// Where Redis is, for the operator.
     pub(super) fn address(&self) -> String {
         match &*self.0 {
-            Target::Server(client) => client.get_connection_info().addr().to_string(),
-            Target::Master(master) => {
+            RedisTarget::Server(client) => client.get_connection_info().addr().to_string(),
+            RedisTarget::Master(master) => {
                 let sentinels = &master.sentinels;
                 let addresses: Vec<String> = sentinels
                     .addresses
@@ -114,8 +114,8 @@ impl Connector {
 
     pub(super) fn has_sentinels(&self) -> bool {
         match &*self.0 {
-            Target::Server(_) => false,
-            Target::Master(_) => true,
+            RedisTarget::Server(_) => false,
+            RedisTarget::Master(_) => true,
         }
     }
 }

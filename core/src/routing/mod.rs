@@ -3,25 +3,42 @@
 //!
 //! Rules are evaluated by priority, highest first, then by age, oldest first. The first
 //! rule that is active, matches and has an active account decides. Without such a rule,
-//! the oldest active account is used.
+//! the oldest active account is used. A rule with targets shares its messages out between
+//! several accounts by weight (`targets`).
 
+pub mod conditions;
+pub mod mailbox_provider;
 pub mod pinned;
+pub mod ramp;
+mod region;
 pub mod rule;
+pub mod simulation;
 pub mod snapshot_cache;
 pub mod store;
+pub mod target_health;
+pub mod target_usage;
+pub mod targets;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 
 use crate::account_limiter::AccountLimits;
+use crate::address::EmailAddress;
 use crate::clock::Timestamp;
 use crate::ids::{ProviderAccountId, RoutingRuleId};
 use crate::organization::UnverifiedDomains;
 use crate::provider::credentials::ReadCredentials;
 use crate::provider::domain::DomainState;
 use crate::provider::kind::ProviderType;
+use crate::provider::region::AccountRegion;
 use crate::tracking::Tracking;
 
+use conditions::MessageClass;
+use mailbox_provider::MailboxProviderOf;
 use rule::{RoutingRule, RuleTerms, TagMatch};
+use target_health::HealthFactors;
+use targets::Draw;
 
 /// What routing needs of an organization.
 #[derive(Debug, Clone)]
@@ -35,13 +52,41 @@ pub struct RoutingSnapshot {
     pub accounts: Vec<RoutableAccount>,
     /// The rules, inactive ones included, in the order of evaluation.
     pub rules: Vec<RoutingRule>,
+    /// The health of accounts. Known only if a rule prefers healthy targets.
+    pub health: HealthFactors,
 }
 
 impl RoutingSnapshot {
+    /// That of an organization that does not exist.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            unverified_domains: UnverifiedDomains::Reject,
+            tracking: Tracking::default(),
+            accounts: Vec::new(),
+            rules: Vec::new(),
+            health: HealthFactors::default(),
+        }
+    }
+
     /// An active account; `None` if it is inactive or gone.
     #[must_use]
     pub fn account(&self, id: ProviderAccountId) -> Option<&RoutableAccount> {
         self.accounts.iter().find(|account| account.id == id)
+    }
+
+    /// Whether the size of messages matters to a rule.
+    #[must_use]
+    pub fn looks_at_size(&self) -> bool {
+        let mut rules = self.rules.iter();
+        rules.any(|rule| rule.terms.conditions.looks_at_size())
+    }
+
+    /// Whether the mailbox providers of recipients matter to a rule.
+    #[must_use]
+    pub fn looks_at_mailbox_providers(&self) -> bool {
+        let mut rules = self.rules.iter();
+        rules.any(|rule| !rule.terms.conditions.recipient_mailbox_providers.is_empty())
     }
 
     /// A rule, active or not; `None` if it is gone.
@@ -52,11 +97,31 @@ impl RoutingSnapshot {
 }
 
 /// The parts of a message that routing depends on.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RoutingRequest<'a> {
-    /// The sender's domain, in lower-case ASCII.
-    pub sender_domain: &'a str,
+    /// The sender's address.
+    pub sender: &'a EmailAddress,
     pub tags: Vec<&'a str>,
+    /// The domains of the recipients; `None` if they are not known.
+    pub recipients: Option<RecipientDomains<'a>>,
+    pub mailbox_providers: MailboxProviderOf<'a>,
+    /// `None` if it is not known.
+    pub class: Option<MessageClass>,
+    /// The bytes of the subject, the bodies and the decoded files; `None` if not known.
+    pub size_bytes: Option<u64>,
+    pub is_test: bool,
+    /// Which of several targets the message gets.
+    pub draw: Draw<'a>,
+}
+
+/// The domain of the recipient at an index; `None` after the last.
+pub type RecipientDomains<'a> = &'a (dyn Fn(usize) -> Option<&'a str> + Sync);
+
+impl RoutingRequest<'_> {
+    /// The sender's domain, in lower-case ASCII.
+    fn sender_domain(&self) -> &str {
+        self.sender.domain()
+    }
 }
 
 /// An active account.
@@ -67,6 +132,8 @@ pub struct RoutableAccount {
     pub created_at: Timestamp,
     pub limits: AccountLimits,
     pub credentials: ReadCredentials,
+    /// Known only if a rule has a region.
+    pub region: Option<AccountRegion>,
     /// The revision of the account: see
     /// [`crate::account_limiter::AccountCall::revision`].
     pub revision: u32,
@@ -96,6 +163,8 @@ pub enum FallbackPassedOver {
     ProviderInactive,
     /// The sender's domain is not verified at the account.
     DomainNotVerified,
+    /// The account is not in the rule's region.
+    Region,
 }
 
 impl FallbackPassedOver {
@@ -105,6 +174,7 @@ impl FallbackPassedOver {
         match self {
             Self::ProviderInactive => "PROVIDER_INACTIVE",
             Self::DomainNotVerified => "DOMAIN_NOT_VERIFIED",
+            Self::Region => "REGION",
         }
     }
 }
@@ -124,6 +194,8 @@ pub struct Route {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteRefusal {
     NoActiveProvider,
+    /// The rule that matches has a region, and no account in it is active.
+    NoneInRegion(AccountRegion),
     /// The sender's domain is not verified at the chosen account.
     DomainNotVerified(ProviderType),
 }
@@ -136,6 +208,15 @@ pub enum PassedOver {
     SenderDomain,
     /// The tags do not match.
     Tags,
+    /// A recipient's domain does not match.
+    RecipientDomain,
+    /// The mailbox provider of a recipient is another one, or not known.
+    RecipientMailboxProvider,
+    MessageClass,
+    /// The message is too small or too large.
+    Size,
+    /// The rule is for tests and the message is none, or the reverse.
+    Test,
     /// The rule's account is inactive or gone.
     ProviderInactive,
 }
@@ -148,6 +229,11 @@ impl PassedOver {
             Self::RuleInactive => "RULE_INACTIVE",
             Self::SenderDomain => "SENDER_DOMAIN",
             Self::Tags => "TAGS",
+            Self::RecipientDomain => "RECIPIENT_DOMAIN",
+            Self::RecipientMailboxProvider => "RECIPIENT_MAILBOX_PROVIDER",
+            Self::MessageClass => "MESSAGE_CLASS",
+            Self::Size => "SIZE",
+            Self::Test => "TEST",
             Self::ProviderInactive => "PROVIDER_INACTIVE",
         }
     }
@@ -165,7 +251,8 @@ impl RoutableAccount {
     }
 }
 
-/// Evaluates a rule: the account, if the rule applies.
+/// Evaluates a rule: the account, if the rule applies. Only a rule with a region can apply
+/// without having any.
 ///
 /// # Errors
 /// Why the rule does not apply.
@@ -173,21 +260,25 @@ pub fn evaluate<'a>(
     rule: &RoutingRule,
     snapshot: &'a RoutingSnapshot,
     request: &RoutingRequest<'_>,
-) -> Result<&'a RoutableAccount, PassedOver> {
+) -> Result<Option<&'a RoutableAccount>, PassedOver> {
     let terms = &rule.terms;
     if !terms.is_active {
         return Err(PassedOver::RuleInactive);
     }
     let pattern = terms.sender_domain.as_ref();
-    if pattern.is_some_and(|pattern| !pattern.matches(request.sender_domain)) {
+    if pattern.is_some_and(|pattern| !pattern.matches(request.sender_domain())) {
         return Err(PassedOver::SenderDomain);
     }
     if !matches_tags(terms, request) {
         return Err(PassedOver::Tags);
     }
-    snapshot
-        .account(terms.provider_account_id)
-        .ok_or(PassedOver::ProviderInactive)
+    terms.conditions.check(request)?;
+    let account = targets::account_of(rule, snapshot, request);
+    let account = account.or_else(|| region::substitute(rule, snapshot, request));
+    match account {
+        None if terms.region.is_none() => Err(PassedOver::ProviderInactive),
+        Some(_) | None => Ok(account),
+    }
 }
 
 fn matches_tags(terms: &RuleTerms, request: &RoutingRequest<'_>) -> bool {
@@ -207,45 +298,98 @@ pub fn resolve(
     snapshot: &RoutingSnapshot,
     request: &RoutingRequest<'_>,
 ) -> Result<Route, RouteRefusal> {
-    let (account, rule_id) = matching_rule(snapshot, request)
-        .map(|(rule, account)| (account, Some(rule.id)))
-        .or_else(|| Some((snapshot.accounts.first()?, None)))
-        .ok_or(RouteRefusal::NoActiveProvider)?;
-    route(snapshot, account, rule_id, request)
-        .ok_or(RouteRefusal::DomainNotVerified(account.provider_type))
+    route_by(snapshot, matching_rule(snapshot, request), request).1
 }
 
-/// The rule that decides, and its account.
+/// The account that a rule decided for, or the oldest, and the route through it.
+fn route_by<'a>(
+    snapshot: &'a RoutingSnapshot,
+    decided: Option<(&RoutingRule, Option<&'a RoutableAccount>)>,
+    request: &RoutingRequest<'_>,
+) -> (Option<&'a RoutableAccount>, Result<Route, RouteRefusal>) {
+    let rule_id = decided.map(|(rule, _)| rule.id);
+    let account = match decided {
+        Some((_, account)) => account,
+        None => snapshot.accounts.first(),
+    };
+    let Some(account) = account else {
+        let region = decided.and_then(|(rule, _)| rule.terms.region);
+        let refusal = region.map_or(RouteRefusal::NoActiveProvider, RouteRefusal::NoneInRegion);
+        return (None, Err(refusal));
+    };
+    let refusal = RouteRefusal::DomainNotVerified(account.provider_type);
+    let routed = route(snapshot, account, rule_id, request);
+    (Some(account), routed.ok_or(refusal))
+}
+
+/// The route of a message, and why it is that.
+#[derive(Debug)]
+pub struct Explanation<'a> {
+    /// The rules before the one that decided, in order.
+    pub passed_over: Vec<(&'a RoutingRule, PassedOver)>,
+    /// The rule that decided, if one did.
+    pub rule: Option<&'a RoutingRule>,
+    /// The account that it decided for, or the oldest; `None` if none is active.
+    pub account: Option<&'a RoutableAccount>,
+    pub route: Result<Route, RouteRefusal>,
+}
+
+/// Chooses the account of a message as [`resolve`] does, and says why.
+#[must_use]
+pub fn explain<'a>(snapshot: &'a RoutingSnapshot, request: &RoutingRequest<'_>) -> Explanation<'a> {
+    let mut passed_over = Vec::new();
+    let mut rules = snapshot.rules.iter();
+    let decided = rules.find_map(|rule| match evaluate(rule, snapshot, request) {
+        Ok(account) => Some((rule, account)),
+        Err(reason) => {
+            passed_over.push((rule, reason));
+            None
+        }
+    });
+    let (account, route) = route_by(snapshot, decided, request);
+    Explanation {
+        passed_over,
+        rule: decided.map(|(rule, _)| rule),
+        account,
+        route,
+    }
+}
+
+/// The rule that decides, and its account, if it has any.
 fn matching_rule<'a>(
     snapshot: &'a RoutingSnapshot,
     request: &RoutingRequest<'_>,
-) -> Option<(&'a RoutingRule, &'a RoutableAccount)> {
+) -> Option<(&'a RoutingRule, Option<&'a RoutableAccount>)> {
     let mut rules = snapshot.rules.iter();
     rules.find_map(|rule| Some((rule, evaluate(rule, snapshot, request).ok()?)))
 }
 
 /// The substitute for the account of an accepted message that is inactive or gone: the
 /// first account that accepts the sender, among those of matching rules, then among all
-/// active ones.
-#[must_use]
-pub fn find_substitute(snapshot: &RoutingSnapshot, request: &RoutingRequest<'_>) -> Option<Route> {
+/// active ones. It is in the region of the message's rule, if that has one.
+fn find_substitute(
+    snapshot: &RoutingSnapshot,
+    rule: Option<&RoutingRule>,
+    request: &RoutingRequest<'_>,
+) -> Option<Route> {
     let by_rules = snapshot
         .rules
         .iter()
-        .filter_map(|rule| Some((evaluate(rule, snapshot, request).ok()?, Some(rule.id))));
+        .filter_map(|rule| Some((evaluate(rule, snapshot, request).ok()??, Some(rule.id))));
     let others = snapshot.accounts.iter().map(|account| (account, None));
     by_rules
         .chain(others)
+        .filter(|(account, _)| rule.is_none_or(|rule| rule.terms.allows(account)))
         .find_map(|(account, rule_id)| route(snapshot, account, rule_id, request))
 }
 
 /// The accounts that may send an accepted message, in the order in which they are tried:
 /// the account resolved at acceptance, then the accounts that the message's rule names
-/// now, without duplicates. If an account is removed, its rule's first fallback moves up,
-/// so the rule's own account may be a fallback of the message. A fallback must be active,
-/// and the sender's domain must not be unverified at it, unless the organization accepts
-/// unverified domains. If the resolved account is inactive or gone, a substitute comes
-/// last.
+/// now, its targets before its fallbacks, without duplicates. If an account is removed, its
+/// rule's first fallback moves up, so the rule's own account may be a fallback of the message. A
+/// fallback must be active, and the sender's domain must not be unverified at it, unless the
+/// organization accepts unverified domains. If the resolved account is inactive or gone, a substitute comes
+/// last. Of all of them, only those in the region of the rule.
 #[must_use]
 pub fn candidates(
     snapshot: &RoutingSnapshot,
@@ -253,18 +397,18 @@ pub fn candidates(
     rule: Option<&RoutingRule>,
     request: &RoutingRequest<'_>,
 ) -> Vec<ProviderAccountId> {
-    let own = snapshot.account(resolved).map(|account| account.id);
-    let named = rule.into_iter().flat_map(|rule| {
-        let terms = &rule.terms;
-        std::iter::once(&terms.provider_account_id).chain(&terms.fallbacks)
-    });
+    let allows = |account: &&RoutableAccount| rule.is_none_or(|rule| rule.terms.allows(account));
+    let own = snapshot.account(resolved).filter(allows);
+    let own = own.map(|account| account.id);
+    let named = rule.into_iter().flat_map(|rule| rule.terms.accounts());
     let fallbacks = named
-        .filter_map(|id| snapshot.account(*id))
+        .filter_map(|id| snapshot.account(id))
+        .filter(allows)
         .filter(|account| route(snapshot, account, None, request).is_some())
         .map(|account| account.id);
     let substitute = match own {
         Some(_) => None,
-        None => find_substitute(snapshot, request).map(|route| route.account_id),
+        None => find_substitute(snapshot, rule, request).map(|route| route.account_id),
     };
     let mut candidates: Vec<ProviderAccountId> = Vec::new();
     for id in own.into_iter().chain(fallbacks).chain(substitute) {
@@ -292,6 +436,21 @@ pub struct AcceptedRoute {
 pub struct SendingRoute<'a> {
     pub accounts: Vec<ProviderAccountId>,
     pub rule: Option<&'a RoutingRule>,
+    /// The rule that names the accounts: `rule`, or the one that matches now. Its caps hold.
+    pub named_by: Option<&'a RoutingRule>,
+}
+
+/// Whether the route of an accepted message may depend on its traits: the rules are applied
+/// again, and one of them looks at traits.
+#[must_use]
+pub fn needs_traits(snapshot: &RoutingSnapshot, accepted: &AcceptedRoute) -> bool {
+    let has_rule = accepted
+        .rule_id
+        .is_some_and(|id| snapshot.rule(id).is_some());
+    let has_account = snapshot.account(accepted.account_id).is_some();
+    let is_as_accepted = has_rule && has_account && !accepted.is_resolved_anew;
+    let mut rules = snapshot.rules.iter();
+    !accepted.is_pinned && !is_as_accepted && rules.any(|rule| rule.terms.looks_at_traits())
 }
 
 /// The accounts that may send an accepted message now: of a pinned one its account alone, of a
@@ -310,6 +469,7 @@ pub fn candidates_of<'a>(
         return SendingRoute {
             accounts: account.map(|account| account.id).into_iter().collect(),
             rule: accepted.rule_id.and_then(|id| snapshot.rule(id)),
+            named_by: None,
         };
     } else if accepted.is_resolved_anew {
         match resolve(snapshot, request) {
@@ -318,6 +478,7 @@ pub fn candidates_of<'a>(
                 return SendingRoute {
                     accounts: Vec::new(),
                     rule: None,
+                    named_by: None,
                 };
             }
         }
@@ -329,6 +490,7 @@ pub fn candidates_of<'a>(
     SendingRoute {
         accounts: candidates(snapshot, account_id, naming, request),
         rule,
+        named_by: naming,
     }
 }
 
@@ -339,20 +501,31 @@ pub fn fallbacks(
     rule: &RoutingRule,
     request: &RoutingRequest<'_>,
 ) -> Vec<Fallback> {
-    let fallback = |id: &ProviderAccountId| {
-        let account = snapshot.account(*id);
-        let route = account.and_then(|account| route(snapshot, account, None, request));
-        Fallback {
-            account_id: *id,
-            domain_verified: route.is_some_and(|route| route.domain_verified),
-            passed_over: match (account, route) {
-                (None, _) => Some(FallbackPassedOver::ProviderInactive),
-                (Some(_), None) => Some(FallbackPassedOver::DomainNotVerified),
-                (Some(_), Some(_)) => None,
-            },
-        }
-    };
-    rule.terms.fallbacks.iter().map(fallback).collect()
+    let fallbacks = rule.terms.fallbacks.iter();
+    fallbacks
+        .map(|id| fallback(snapshot, rule, *id, request))
+        .collect()
+}
+
+/// Whether an account that a rule names can take a message.
+fn fallback(
+    snapshot: &RoutingSnapshot,
+    rule: &RoutingRule,
+    id: ProviderAccountId,
+    request: &RoutingRequest<'_>,
+) -> Fallback {
+    let account = snapshot.account(id);
+    let route = account.and_then(|account| route(snapshot, account, None, request));
+    Fallback {
+        account_id: id,
+        domain_verified: route.is_some_and(|route| route.domain_verified),
+        passed_over: match (account, route) {
+            (None, _) => Some(FallbackPassedOver::ProviderInactive),
+            (Some(account), _) if !rule.terms.allows(account) => Some(FallbackPassedOver::Region),
+            (Some(_), None) => Some(FallbackPassedOver::DomainNotVerified),
+            (Some(_), Some(_)) => None,
+        },
+    }
 }
 
 /// The route through an account, unless it refuses the sender's domain.
@@ -362,7 +535,7 @@ fn route(
     rule_id: Option<RoutingRuleId>,
     request: &RoutingRequest<'_>,
 ) -> Option<Route> {
-    let state = account.domain_state(request.sender_domain);
+    let state = account.domain_state(request.sender_domain());
     let refuses = snapshot.unverified_domains == UnverifiedDomains::Reject;
     (state != DomainState::Unverified || !refuses).then_some(Route {
         account_id: account.id,
@@ -370,223 +543,4 @@ fn route(
         domain_verified: state == DomainState::Verified,
         rule_id,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::Clock;
-    use crate::ids::Ids;
-    use crate::text::{Name, Tag};
-    use rule::{DomainPattern, OnUnknown};
-
-    fn account(state: Option<DomainState>, domains_visible: bool) -> RoutableAccount {
-        let domains = state.map(|state| ("example.com".to_owned(), state));
-        RoutableAccount {
-            id: Ids::new(Clock::system()).next(),
-            provider_type: ProviderType::Mailgun,
-            created_at: Clock::system().now(),
-            limits: AccountLimits::default(),
-            credentials: ReadCredentials::new(Vec::new()),
-            revision: 0,
-            is_paused: false,
-            domains_visible,
-            domains: domains.into_iter().collect(),
-        }
-    }
-
-    fn routed(
-        account: RoutableAccount,
-        unverified_domains: UnverifiedDomains,
-    ) -> Result<bool, RouteRefusal> {
-        let snapshot = RoutingSnapshot {
-            unverified_domains,
-            tracking: Tracking::default(),
-            accounts: vec![account],
-            rules: vec![],
-        };
-        resolve(&snapshot, &request("example.com", &[])).map(|route| route.domain_verified)
-    }
-
-    #[test]
-    fn the_state_of_the_senders_domain_at_the_account_decides() {
-        use DomainState::{Unknown, Unverified, Verified};
-        use UnverifiedDomains::{Accept, Reject};
-        let refused = Err(RouteRefusal::DomainNotVerified(ProviderType::Mailgun));
-        assert_eq!(routed(account(Some(Verified), true), Reject), Ok(true));
-        assert_eq!(routed(account(Some(Unverified), true), Reject), refused);
-        assert_eq!(routed(account(Some(Unverified), true), Accept), Ok(false));
-        assert_eq!(routed(account(Some(Unknown), true), Reject), Ok(false));
-        assert_eq!(routed(account(None, true), Reject), refused);
-        assert_eq!(routed(account(None, false), Reject), Ok(false));
-    }
-
-    #[test]
-    fn without_an_active_account_nothing_is_routed() {
-        let snapshot = RoutingSnapshot {
-            unverified_domains: UnverifiedDomains::Reject,
-            tracking: Tracking::default(),
-            accounts: vec![],
-            rules: vec![],
-        };
-        assert_eq!(
-            resolve(&snapshot, &request("example.com", &[])),
-            Err(RouteRefusal::NoActiveProvider)
-        );
-    }
-
-    fn request<'a>(sender_domain: &'a str, tags: &[&'a str]) -> RoutingRequest<'a> {
-        RoutingRequest {
-            sender_domain,
-            tags: tags.to_vec(),
-        }
-    }
-
-    fn rule(account: &RoutableAccount, change: impl FnOnce(&mut RuleTerms)) -> RoutingRule {
-        let ids = Ids::new(Clock::system());
-        let mut terms = RuleTerms {
-            name: Name::parse("A rule".to_owned()).unwrap(),
-            priority: 0,
-            is_active: true,
-            sender_domain: None,
-            tags: vec![],
-            tag_match: TagMatch::Any,
-            provider_account_id: account.id,
-            fallbacks: vec![],
-            on_unknown: OnUnknown::Wait,
-        };
-        change(&mut terms);
-        RoutingRule {
-            id: ids.next(),
-            organization_id: ids.next(),
-            terms,
-            created_at: Clock::system().now(),
-            updated_at: Clock::system().now(),
-        }
-    }
-
-    fn tags(words: &[&str]) -> Vec<Tag> {
-        let tags = words.iter().map(|word| Tag::parse((*word).to_owned()));
-        tags.collect::<Result<_, _>>().unwrap()
-    }
-
-    #[test]
-    fn the_first_rule_that_matches_decides() {
-        let first = account(None, false);
-        let second = account(None, false);
-        let rules = vec![
-            rule(&second, |terms| terms.is_active = false),
-            rule(&account(None, false), |_| ()),
-            rule(&second, |terms| {
-                terms.sender_domain = DomainPattern::parse("other.com");
-            }),
-            rule(&second, |terms| terms.tags = tags(&["bulk"])),
-            rule(&second, |terms| {
-                terms.sender_domain = DomainPattern::parse("example.com");
-            }),
-            rule(&first, |_| ()),
-        ];
-        let snapshot = RoutingSnapshot {
-            unverified_domains: UnverifiedDomains::Reject,
-            tracking: Tracking::default(),
-            accounts: vec![first, second],
-            rules,
-        };
-        let message = request("example.com", &["receipts"]);
-        let evaluated =
-            |index: usize| evaluate(&snapshot.rules[index], &snapshot, &message).map(|_| ());
-        assert_eq!(evaluated(0), Err(PassedOver::RuleInactive));
-        assert_eq!(evaluated(1), Err(PassedOver::ProviderInactive));
-        assert_eq!(evaluated(2), Err(PassedOver::SenderDomain));
-        assert_eq!(evaluated(3), Err(PassedOver::Tags));
-        assert_eq!(evaluated(4), Ok(()));
-        let route = resolve(&snapshot, &message).unwrap();
-        assert_eq!(route.rule_id, Some(snapshot.rules[4].id));
-        assert_eq!(route.account_id, snapshot.accounts[1].id);
-    }
-
-    #[test]
-    fn the_candidates_are_the_resolved_account_and_the_fallbacks_that_accept_the_sender() {
-        use DomainState::{Unverified, Verified};
-        use UnverifiedDomains::{Accept, Reject};
-        let resolved = account(Some(Unverified), true);
-        let moved_up = account(Some(Verified), true);
-        let unverified = account(Some(Unverified), true);
-        let unknown = account(None, false);
-        let last = account(Some(Verified), true);
-        let gone = account(Some(Verified), true);
-        let other = account(Some(Verified), true);
-        let fallbacks = [&gone, &unverified, &unknown, &resolved, &last, &moved_up];
-        let fallbacks = fallbacks.map(|account| account.id).to_vec();
-        let rule = rule(&moved_up, |terms| terms.fallbacks = fallbacks);
-        let (own, first, second) = (resolved.id, moved_up.id, last.id);
-        let (third, fourth, other_id) = (unverified.id, unknown.id, other.id);
-        let mut snapshot = RoutingSnapshot {
-            unverified_domains: Reject,
-            tracking: Tracking::default(),
-            accounts: vec![other, last, unknown, unverified, moved_up, resolved],
-            rules: vec![],
-        };
-        let message = request("example.com", &[]);
-        let through = |snapshot: &RoutingSnapshot, rule: Option<&RoutingRule>| {
-            candidates(snapshot, own, rule, &message)
-        };
-        assert_eq!(through(&snapshot, None), [own]);
-        assert_eq!(
-            through(&snapshot, Some(&rule)),
-            [own, first, fourth, second],
-            "an account whose domains are unknown can be a fallback"
-        );
-        let reasons = super::fallbacks(&snapshot, &rule, &message);
-        let reasons: Vec<_> = reasons
-            .iter()
-            .map(|fallback| (fallback.domain_verified, fallback.passed_over))
-            .collect();
-        assert_eq!(
-            reasons,
-            [
-                (false, Some(FallbackPassedOver::ProviderInactive)),
-                (false, Some(FallbackPassedOver::DomainNotVerified)),
-                (false, None),
-                (false, Some(FallbackPassedOver::DomainNotVerified)),
-                (true, None),
-                (true, None),
-            ]
-        );
-        snapshot.unverified_domains = Accept;
-        assert_eq!(
-            through(&snapshot, Some(&rule)),
-            [own, first, third, fourth, second]
-        );
-        snapshot.unverified_domains = Reject;
-        snapshot.accounts.pop();
-        assert_eq!(through(&snapshot, None), [other_id]);
-        assert_eq!(
-            through(&snapshot, Some(&rule)),
-            [first, fourth, second, other_id],
-            "the substitute comes last"
-        );
-        snapshot.accounts.clear();
-        assert!(through(&snapshot, Some(&rule)).is_empty());
-    }
-
-    #[test]
-    fn tags_match_by_one_or_by_all_of_them() {
-        use TagMatch::{All, Any};
-        let account = account(None, false);
-        let matches = |tag_match, wanted: &[&str], given: &[&str]| {
-            let rule = rule(&account, |terms| {
-                terms.tags = tags(wanted);
-                terms.tag_match = tag_match;
-            });
-            matches_tags(&rule.terms, &request("example.com", given))
-        };
-        assert!(matches(Any, &["a", "b"], &["b", "c"]));
-        assert!(!matches(Any, &["a", "b"], &["c"]));
-        assert!(!matches(Any, &["a"], &["A"]));
-        assert!(matches(All, &["a", "b"], &["b", "c", "a"]));
-        assert!(!matches(All, &["a", "b"], &["a", "c"]));
-        assert!(matches(All, &[], &[]));
-        assert!(matches(Any, &[], &["c"]));
-    }
 }

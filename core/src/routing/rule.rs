@@ -1,20 +1,27 @@
 //! Routing rules: their content, and creating, changing and removing them.
 //!
-//! When an account is removed, it is taken out of every rule: the first fallback moves
-//! up, and a rule without fallbacks is deactivated.
+//! A rule names one account, or shares its messages out between targets. When an account is
+//! removed, it is taken out of every rule: if it was the only target, or the account of a rule
+//! without targets, the first fallback moves up, and a rule without fallbacks is deactivated.
 
 use std::fmt;
 
-use super::store;
+use super::conditions::{ConditionChange, Conditions};
+use super::ramp::{self, RampBounds, RampBoundsChange};
+use super::{region, store};
 use crate::address;
 use crate::audit::{self, AuditChange, Origin};
 use crate::clock::{Clock, Timestamp};
+use crate::crypto::seal::Sealer;
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{Ids, OrganizationId, ProviderAccountId, RoutingRuleId};
 use crate::organization;
+use crate::provider::region::AccountRegion;
 use crate::routing::snapshot_cache::SnapshotCache;
+use crate::routing::target_health::Prefer;
+use crate::routing::targets::{OverCap, Sticky, Target};
 use crate::text::{Name, Tag};
 
 /// The highest priority.
@@ -48,9 +55,23 @@ pub struct RuleTerms {
     pub tags: Vec<Tag>,
     /// How many of the tags a message must have.
     pub tag_match: TagMatch,
-    /// The account that sends the messages.
+    /// What else it must be.
+    pub conditions: Conditions,
+    /// Where the accounts must be that send its messages; `None` for anywhere.
+    pub region: Option<AccountRegion>,
+    /// The account that sends the messages; of a rule with targets, that of the first.
     pub provider_account_id: ProviderAccountId,
-    /// The accounts to try when that one cannot send, in order.
+    /// The accounts that share the messages, if not one account sends them all.
+    pub targets: Vec<Target>,
+    /// Whether the health of the targets counts besides their weights.
+    pub prefer: Prefer,
+    /// What the targets are chosen by.
+    pub sticky: Sticky,
+    /// What becomes of a message whose target has reached its cap.
+    pub over_cap: OverCap,
+    /// What the ramps of its targets mind.
+    pub ramp_bounds: RampBounds,
+    /// The accounts to try when that one, or none of the targets, can send, in order.
     pub fallbacks: Vec<ProviderAccountId>,
     /// What to do when the answer to a call is lost.
     pub on_unknown: OnUnknown,
@@ -136,6 +157,8 @@ macro_rules! wire_words {
     };
 }
 
+pub(super) use wire_words;
+
 wire_words!(TagMatch: Any = "any", All = "all");
 wire_words!(OnUnknown: Wait = "wait", Resend = "resend", Fail = "fail");
 
@@ -148,7 +171,16 @@ pub struct RuleChange {
     pub sender_domain: Option<Option<DomainPattern>>,
     pub tags: Option<Vec<Tag>>,
     pub tag_match: Option<TagMatch>,
+    pub conditions: ConditionChange,
+    pub region: Option<Option<AccountRegion>>,
+    /// One account instead of the targets.
     pub provider_account_id: Option<ProviderAccountId>,
+    /// Targets instead of one account; at least one.
+    pub targets: Option<Vec<Target>>,
+    pub prefer: Option<Prefer>,
+    pub sticky: Option<Sticky>,
+    pub over_cap: Option<OverCap>,
+    pub ramp_bounds: Option<RampBoundsChange>,
     pub fallbacks: Option<Vec<ProviderAccountId>>,
     pub on_unknown: Option<OnUnknown>,
 }
@@ -163,9 +195,15 @@ impl RuleChange {
             self.sender_domain.is_some().then_some("senderDomain"),
             self.tags.is_some().then_some("tags"),
             self.tag_match.is_some().then_some("tagMatch"),
+            self.region.is_some().then_some("region"),
             self.provider_account_id
                 .is_some()
                 .then_some("providerAccountId"),
+            self.targets.is_some().then_some("targets"),
+            self.prefer.is_some().then_some("prefer"),
+            self.sticky.is_some().then_some("sticky"),
+            self.over_cap.is_some().then_some("overCap"),
+            self.ramp_bounds.is_some().then_some("rampBounds"),
             self.fallbacks
                 .is_some()
                 .then_some("fallbackProviderAccountIds"),
@@ -173,7 +211,13 @@ impl RuleChange {
         ]
         .into_iter()
         .flatten()
+        .chain(self.conditions.fields())
         .collect()
+    }
+
+    fn names_accounts(&self) -> bool {
+        let is_given = self.provider_account_id.is_some() || self.targets.is_some();
+        is_given || self.fallbacks.is_some()
     }
 
     fn apply(self, terms: &mut RuleTerms) {
@@ -188,7 +232,20 @@ impl RuleChange {
         set(&mut terms.sender_domain, self.sender_domain);
         set(&mut terms.tags, self.tags);
         set(&mut terms.tag_match, self.tag_match);
-        set(&mut terms.provider_account_id, self.provider_account_id);
+        self.conditions.apply(&mut terms.conditions);
+        set(&mut terms.region, self.region);
+        if let Some(account) = self.provider_account_id {
+            terms.provider_account_id = account;
+            terms.targets = Vec::new();
+        }
+        if let Some(targets) = self.targets {
+            terms.set_targets(targets);
+        }
+        set(&mut terms.prefer, self.prefer);
+        set(&mut terms.sticky, self.sticky);
+        set(&mut terms.over_cap, self.over_cap);
+        let bounds = self.ramp_bounds.unwrap_or_default();
+        terms.ramp_bounds = bounds.apply(terms.ramp_bounds);
         set(&mut terms.fallbacks, self.fallbacks);
         set(&mut terms.on_unknown, self.on_unknown);
     }
@@ -202,9 +259,23 @@ pub enum RuleRefusal {
     UnknownAccounts {
         /// Whether the rule's own account is one of them.
         main: bool,
+        /// The indices of the targets whose accounts do not exist.
+        targets: Vec<usize>,
         /// The indices of the fallbacks that do not exist.
         fallbacks: Vec<usize>,
     },
+    /// Accounts of the rule are not in its region.
+    OutsideRegion {
+        region: AccountRegion,
+        /// Whether the rule's own account is one of them.
+        main: bool,
+        /// The indices of the targets.
+        targets: Vec<usize>,
+        /// The indices of the fallbacks.
+        fallbacks: Vec<usize>,
+    },
+    /// No message has a size between the rule's sizes.
+    NoSizes,
     /// The organization has [`RULES_MAX`] rules.
     TooMany,
     Fault(Fault),
@@ -248,10 +319,11 @@ impl Rules {
         if store::count(&mut transaction, organization_id).await? >= RULES_MAX {
             return Err(RuleRefusal::TooMany.into());
         }
-        let main = Some(terms.provider_account_id);
-        require_known(&mut transaction, organization_id, main, &terms.fallbacks).await?;
+        let sealer = self.snapshots.sealer();
+        check(&mut transaction, sealer, organization_id, &terms).await?;
         terms.name_each_account_once();
         let now = self.clock.now();
+        ramp::set_first_days(&mut terms.targets, &[], now.date_naive());
         let rule = RoutingRule {
             id: self.ids.next_at(now),
             organization_id,
@@ -260,6 +332,7 @@ impl Rules {
             updated_at: now,
         };
         store::insert(&mut transaction, &rule).await?;
+        ramp::write(&mut transaction, &rule, &[], now).await?;
         let change = AuditChange::new("routing_rule.created", rule.id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
@@ -288,14 +361,32 @@ impl Rules {
             .await?
             .ok_or(RuleRefusal::NotFound)?;
         let fields = wanted.fields();
-        let named = wanted.provider_account_id.is_some();
-        let fallbacks = wanted.fallbacks.clone().unwrap_or_default();
+        let changes_accounts = wanted.names_accounts() || wanted.region.is_some();
+        let mut named = NamedAccounts {
+            main: wanted.provider_account_id,
+            targets: wanted.targets.iter().flatten().copied().collect(),
+            fallbacks: wanted.fallbacks.clone().unwrap_or_default(),
+        };
+        let before = rule.terms.targets.clone();
         wanted.apply(&mut rule.terms);
-        let main = (named || rule.terms.is_active).then_some(rule.terms.provider_account_id);
-        require_known(&mut transaction, organization_id, main, &fallbacks).await?;
+        if !rule.terms.conditions.has_sizes() {
+            return Err(RuleRefusal::NoSizes);
+        }
+        if rule.terms.is_active && named.targets.is_empty() {
+            named.main = Some(rule.terms.provider_account_id);
+        }
+        require_known(&mut transaction, organization_id, &named).await?;
+        if changes_accounts {
+            let sealer = self.snapshots.sealer();
+            region::require_in_region(&mut transaction, sealer, organization_id, &rule.terms)
+                .await?;
+        }
         rule.terms.name_each_account_once();
         rule.updated_at = self.clock.now();
+        let today = rule.updated_at.date_naive();
+        ramp::set_first_days(&mut rule.terms.targets, &before, today);
         store::update(&mut transaction, &rule).await?;
+        ramp::write(&mut transaction, &rule, &before, rule.updated_at).await?;
         let change = AuditChange::new("routing_rule.updated", id)
             .with(serde_json::json!({ "fields": fields }));
         self.record(&mut transaction, organization_id, origin, &change)
@@ -341,9 +432,50 @@ impl Rules {
 }
 
 impl RuleTerms {
+    /// A rule with the defaults: this account sends all messages.
+    #[must_use]
+    pub fn of_account(name: Name, account_id: ProviderAccountId) -> Self {
+        Self {
+            name,
+            priority: 0,
+            is_active: true,
+            sender_domain: None,
+            tags: Vec::new(),
+            tag_match: TagMatch::Any,
+            conditions: Conditions::default(),
+            provider_account_id: account_id,
+            targets: Vec::new(),
+            region: None,
+            prefer: Prefer::Weight,
+            sticky: Sticky::None,
+            over_cap: OverCap::Next,
+            ramp_bounds: RampBounds::default(),
+            fallbacks: Vec::new(),
+            on_unknown: OnUnknown::Wait,
+        }
+    }
+
+    /// The accounts that the rule names: its targets, or its account, and its fallbacks.
+    pub fn accounts(&self) -> impl Iterator<Item = ProviderAccountId> + '_ {
+        let own = self.targets.is_empty().then_some(self.provider_account_id);
+        let targets = self.targets.iter().map(|target| target.account_id);
+        own.into_iter()
+            .chain(targets)
+            .chain(self.fallbacks.iter().copied())
+    }
+
+    /// Shares the messages out between targets. Without any, one account sends them all.
+    pub fn set_targets(&mut self, targets: Vec<Target>) {
+        if let Some(first) = targets.first() {
+            self.provider_account_id = first.account_id;
+        }
+        self.targets = targets;
+    }
+
     /// Drops fallbacks that are named before.
     fn name_each_account_once(&mut self) {
         let mut seen = vec![self.provider_account_id];
+        seen.extend(self.targets.iter().map(|target| target.account_id));
         self.fallbacks.retain(|id| {
             let is_new = !seen.contains(id);
             seen.push(*id);
@@ -352,23 +484,65 @@ impl RuleTerms {
     }
 }
 
+/// The accounts that a request names.
+struct NamedAccounts {
+    main: Option<ProviderAccountId>,
+    targets: Vec<Target>,
+    fallbacks: Vec<ProviderAccountId>,
+}
+
+impl NamedAccounts {
+    fn of(terms: &RuleTerms) -> Self {
+        let has_targets = !terms.targets.is_empty();
+        Self {
+            main: (!has_targets).then_some(terms.provider_account_id),
+            targets: terms.targets.clone(),
+            fallbacks: terms.fallbacks.clone(),
+        }
+    }
+}
+
+/// Checks whether a rule could be created.
+///
+/// # Errors
+/// Why it could not.
+pub(super) async fn check(
+    connection: &mut PgConnection,
+    sealer: &Sealer,
+    organization_id: OrganizationId,
+    terms: &RuleTerms,
+) -> Result<(), RuleRefusal> {
+    if !terms.conditions.has_sizes() {
+        return Err(RuleRefusal::NoSizes);
+    }
+    require_known(connection, organization_id, &NamedAccounts::of(terms)).await?;
+    region::require_in_region(connection, sealer, organization_id, terms).await
+}
+
 /// Checks that accounts exist, and locks them until the transaction ends.
 async fn require_known(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    main: Option<ProviderAccountId>,
-    fallbacks: &[ProviderAccountId],
+    named: &NamedAccounts,
 ) -> Result<(), RuleRefusal> {
-    let named: Vec<ProviderAccountId> = main.into_iter().chain(fallbacks.iter().copied()).collect();
-    let known = store::lock_accounts(connection, organization_id, &named).await?;
-    let main = main.is_some_and(|id| !known.contains(&id));
-    let indexed = fallbacks.iter().enumerate();
-    let fallbacks: Vec<usize> = indexed
-        .filter(|(_, id)| !known.contains(id))
-        .map(|(index, _)| index)
-        .collect();
-    if main || !fallbacks.is_empty() {
-        return Err(RuleRefusal::UnknownAccounts { main, fallbacks });
+    let of_targets = named.targets.iter().map(|target| target.account_id);
+    let of_targets: Vec<ProviderAccountId> = of_targets.collect();
+    let all = named.main.iter().chain(&of_targets).chain(&named.fallbacks);
+    let all: Vec<ProviderAccountId> = all.copied().collect();
+    let known = store::lock_accounts(connection, organization_id, &all).await?;
+    let unknown = |ids: &[ProviderAccountId]| -> Vec<usize> {
+        let indexed = ids.iter().enumerate();
+        let unknown = indexed.filter(|(_, id)| !known.contains(id));
+        unknown.map(|(index, _)| index).collect()
+    };
+    let main = named.main.is_some_and(|id| !known.contains(&id));
+    let (targets, fallbacks) = (unknown(&of_targets), unknown(&named.fallbacks));
+    if main || !targets.is_empty() || !fallbacks.is_empty() {
+        return Err(RuleRefusal::UnknownAccounts {
+            main,
+            targets,
+            fallbacks,
+        });
     }
     Ok(())
 }

@@ -17,14 +17,16 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
+use super::mailbox_provider::cache::MailboxProviders;
 use super::store;
 use crate::cache::{self, RefreshAhead};
+use crate::clock::Clock;
+use crate::crypto::seal::Sealer;
 use crate::db::{self, Listener, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
-use crate::organization::UnverifiedDomains;
 use crate::routing::RoutingSnapshot;
-use crate::tracking::Tracking;
+use crate::routing::targets::{Draw, TargetSequences};
 
 /// The channel of change notifications. The triggers use the same name.
 const CHANNEL: &str = "waypost_routing";
@@ -45,10 +47,13 @@ const ORGANIZATIONS_MAX: u64 = 100_000;
 #[derive(Clone)]
 pub struct SnapshotCache {
     pool: PgPool,
+    sealer: Sealer,
     cache: Cache<OrganizationId, RefreshAhead<CachedSnapshot>>,
     changes: Arc<ChangeCounter>,
     /// Held during a refresh in the background.
     refresh_permit: Arc<Semaphore>,
+    sequences: Arc<TargetSequences>,
+    mailbox_providers: MailboxProviders,
 }
 
 /// Counts the notifications of changes.
@@ -90,19 +95,40 @@ impl Expiry<OrganizationId, RefreshAhead<CachedSnapshot>> for SnapshotExpiry {
 }
 
 impl SnapshotCache {
-    /// Builds an empty cache that reads from `pool`.
+    /// Builds an empty cache that reads from `pool`. The sealer opens the credentials of
+    /// accounts, if a rule has a region.
     #[must_use]
-    pub fn new(pool: PgPool) -> Self {
+    pub fn new(pool: PgPool, sealer: Sealer, clock: Clock) -> Self {
         let cache = Cache::builder()
             .max_capacity(ORGANIZATIONS_MAX)
             .expire_after(SnapshotExpiry)
             .build();
         Self {
+            mailbox_providers: MailboxProviders::new(pool.clone(), clock),
             pool,
+            sealer,
             cache,
             changes: Arc::default(),
             refresh_permit: Arc::new(Semaphore::new(1)),
+            sequences: Arc::default(),
         }
+    }
+
+    /// What is known of the mailbox providers of domains.
+    #[must_use]
+    pub fn mailbox_providers(&self) -> &MailboxProviders {
+        &self.mailbox_providers
+    }
+
+    pub(super) fn sealer(&self) -> &Sealer {
+        &self.sealer
+    }
+
+    /// The next place in the sequence of each rule with targets. A new snapshot does not
+    /// begin it anew.
+    #[must_use]
+    pub fn next_draw(&self) -> Draw<'_> {
+        Draw::Next(&self.sequences)
     }
 
     /// The snapshot of an organization.
@@ -212,13 +238,11 @@ impl SnapshotCache {
             let mut connection = self.pool.acquire().await.or_fault(doing)?;
             store::routing_snapshot(&mut connection, organization_id).await
         });
-        let snapshot = reading.await?;
-        let snapshot = Arc::new(snapshot.unwrap_or(RoutingSnapshot {
-            unverified_domains: UnverifiedDomains::Reject,
-            tracking: Tracking::default(),
-            accounts: Vec::new(),
-            rules: Vec::new(),
-        }));
+        let mut snapshot = reading.await?;
+        if let Some(snapshot) = &mut snapshot {
+            snapshot.read_regions(organization_id, &self.sealer);
+        }
+        let snapshot = Arc::new(snapshot.unwrap_or_else(RoutingSnapshot::empty));
         // A change that was notified during the read may be missing from the snapshot.
         let is_current = count_before.is_some() && count_before == self.change_count();
         let found = |ttl| CachedSnapshot { snapshot, ttl };

@@ -2,20 +2,28 @@
 
 use std::collections::HashMap;
 
+use sqlx::types::Json;
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
+use super::conditions::{Conditions, MessageClass};
+use super::mailbox_provider::MailboxProvider;
+use super::ramp::RampBounds;
+use super::ramp::store::StoredStage;
 use super::rule::{DomainPattern, OnUnknown, RoutingRule, RuleTerms, TagMatch};
+use super::target_health::{self, Prefer};
+use super::targets::{OverCap, Sticky, Target};
 use super::{RoutableAccount, RoutingSnapshot};
 use crate::account_limiter::AccountLimits;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{OrganizationId, ProviderAccountId, RoutingRuleId};
+use crate::ids::{MessageId, OrganizationId, ProviderAccountId, RoutingRuleId};
 use crate::organization;
 use crate::provider::credentials::ReadCredentials;
 use crate::provider::domain::DomainState;
 use crate::provider::kind::ProviderType;
+use crate::provider::region::AccountRegion;
 use crate::text::{Name, Tag};
 use crate::tracking::Tracking;
 
@@ -25,8 +33,11 @@ pub(super) async fn insert(connection: &mut PgConnection, rule: &RoutingRule) ->
     query!(
         "INSERT INTO routing_rules
              (id, organization_id, name, priority, is_active, sender_domain, tags, tag_match,
-              provider_account_id, fallback_provider_account_ids, on_unknown, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
+              provider_account_id, fallback_provider_account_ids, on_unknown, created_at, updated_at,
+              targets, sticky, over_cap, recipient_domains, message_class, min_size_bytes, max_size_bytes,
+              is_test, ramp_bounce_rate, ramp_complaint_rate, region, recipient_mailbox_providers, prefer)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14, $15, $16, $17, $18, $19,
+                 $20, $21, $22, $23, $24, $25)",
         rule.id.0,
         rule.organization_id.0,
         rule.terms.name.as_str(),
@@ -39,6 +50,19 @@ pub(super) async fn insert(connection: &mut PgConnection, rule: &RoutingRule) ->
         &columns.fallbacks,
         rule.terms.on_unknown.as_str(),
         rule.created_at,
+        columns.targets as _,
+        rule.terms.sticky.as_str(),
+        rule.terms.over_cap.as_str(),
+        &columns.recipient_domains,
+        rule.terms.conditions.message_class as _,
+        columns.min_size_bytes,
+        columns.max_size_bytes,
+        rule.terms.conditions.test,
+        rule.terms.ramp_bounds.bounce_rate,
+        rule.terms.ramp_bounds.complaint_rate,
+        rule.terms.region.map(AccountRegion::as_str),
+        &columns.recipient_mailbox_providers,
+        rule.terms.prefer.as_str(),
     )
     .execute(connection)
     .await
@@ -53,11 +77,19 @@ pub async fn list(
 ) -> Result<Vec<RoutingRule>, Fault> {
     let rows = query_as!(
         RuleRow,
-        "SELECT id, organization_id, name, priority, is_active, sender_domain, tags, tag_match,
-                provider_account_id, fallback_provider_account_ids, on_unknown, created_at, updated_at
+        r#"SELECT id, organization_id, name, priority, is_active, sender_domain, tags, tag_match,
+                provider_account_id, fallback_provider_account_ids, on_unknown, created_at, updated_at,
+                targets AS "targets: Json<Vec<Target>>", sticky, over_cap,
+                recipient_domains, message_class AS "message_class: MessageClass", min_size_bytes,
+                max_size_bytes, is_test, ramp_bounce_rate, ramp_complaint_rate,
+                region, recipient_mailbox_providers, prefer,
+                (SELECT jsonb_agg(jsonb_build_object('providerAccountId', p.provider_account_id, 'cap', p.cap,
+                                                     'state', p.state, 'steppedOn', p.stepped_on))
+                 FROM routing_ramps p
+                 WHERE p.rule_id = routing_rules.id) AS "stages: Json<Vec<StoredStage>>"
          FROM routing_rules
          WHERE organization_id = $1
-         ORDER BY priority DESC, created_at, id",
+         ORDER BY priority DESC, created_at, id"#,
         organization_id.0,
     )
     .fetch_all(connection)
@@ -89,10 +121,18 @@ pub async fn find(
 ) -> Result<Option<RoutingRule>, Fault> {
     let row = query_as!(
         RuleRow,
-        "SELECT id, organization_id, name, priority, is_active, sender_domain, tags, tag_match,
-                provider_account_id, fallback_provider_account_ids, on_unknown, created_at, updated_at
+        r#"SELECT id, organization_id, name, priority, is_active, sender_domain, tags, tag_match,
+                provider_account_id, fallback_provider_account_ids, on_unknown, created_at, updated_at,
+                targets AS "targets: Json<Vec<Target>>", sticky, over_cap,
+                recipient_domains, message_class AS "message_class: MessageClass", min_size_bytes,
+                max_size_bytes, is_test, ramp_bounce_rate, ramp_complaint_rate,
+                region, recipient_mailbox_providers, prefer,
+                (SELECT jsonb_agg(jsonb_build_object('providerAccountId', p.provider_account_id, 'cap', p.cap,
+                                                     'state', p.state, 'steppedOn', p.stepped_on))
+                 FROM routing_ramps p
+                 WHERE p.rule_id = routing_rules.id) AS "stages: Json<Vec<StoredStage>>"
          FROM routing_rules
-         WHERE organization_id = $1 AND id = $2",
+         WHERE organization_id = $1 AND id = $2"#,
         organization_id.0,
         id.0,
     )
@@ -126,7 +166,10 @@ pub(super) async fn update(connection: &mut PgConnection, rule: &RoutingRule) ->
         "UPDATE routing_rules
          SET name = $3, priority = $4, is_active = $5, sender_domain = $6, tags = $7, tag_match = $8,
              provider_account_id = $9, fallback_provider_account_ids = $10, on_unknown = $11,
-             updated_at = $12
+             updated_at = $12, targets = $13, sticky = $14, over_cap = $15, recipient_domains = $16,
+             message_class = $17, min_size_bytes = $18, max_size_bytes = $19, is_test = $20,
+             ramp_bounce_rate = $21, ramp_complaint_rate = $22,
+             region = $23, recipient_mailbox_providers = $24, prefer = $25
          WHERE organization_id = $1 AND id = $2",
         rule.organization_id.0,
         rule.id.0,
@@ -140,6 +183,19 @@ pub(super) async fn update(connection: &mut PgConnection, rule: &RoutingRule) ->
         &columns.fallbacks,
         rule.terms.on_unknown.as_str(),
         rule.updated_at,
+        columns.targets as _,
+        rule.terms.sticky.as_str(),
+        rule.terms.over_cap.as_str(),
+        &columns.recipient_domains,
+        rule.terms.conditions.message_class as _,
+        columns.min_size_bytes,
+        columns.max_size_bytes,
+        rule.terms.conditions.test,
+        rule.terms.ramp_bounds.bounce_rate,
+        rule.terms.ramp_bounds.complaint_rate,
+        rule.terms.region.map(AccountRegion::as_str),
+        &columns.recipient_mailbox_providers,
+        rule.terms.prefer.as_str(),
     )
     .execute(connection)
     .await
@@ -185,8 +241,9 @@ pub(super) async fn lock_accounts(
     .or_fault("find the accounts of a routing rule")
 }
 
-/// Takes an account that is being removed out of every rule: the first fallback moves up,
-/// and a rule without fallbacks is deactivated. Returns the deactivated rules.
+/// Takes an account that is being removed out of every rule: the next target takes its place
+/// as the first; if none is left, the first fallback moves up, and a rule without fallbacks is
+/// deactivated, unless it has a region: it keeps its messages there. Returns the deactivated rules.
 pub async fn remove_account(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -196,27 +253,36 @@ pub async fn remove_account(
     // Expressions in SET and RETURNING refer to the row before the update.
     let rows = query!(
         r#"WITH touched AS (
-               SELECT id, provider_account_id = $2 AND is_active
-                          AND fallback_provider_account_ids = '{}' AS goes_off
+               SELECT id, provider_account_id = $2 AS is_main, is_active, region,
+                      -- Those of a rule to which an older program gave another account count no more.
+                      CASE WHEN targets->0->>'providerAccountId' = provider_account_id::text
+                           THEN jsonb_path_query_array(targets, '$[*] ? (@.providerAccountId != $id)',
+                                                       jsonb_build_object('id', $2::uuid))
+                           ELSE '[]' END AS targets,
+                      array_remove(fallback_provider_account_ids, $2) AS fallbacks
                FROM routing_rules
                WHERE organization_id = $1
-                 AND (provider_account_id = $2 OR $2 = ANY(fallback_provider_account_ids))
+                 AND (provider_account_id = $2 OR $2 = ANY(fallback_provider_account_ids)
+                      OR targets @> jsonb_build_array(jsonb_build_object('providerAccountId', $2::uuid)))
                ORDER BY id
                FOR UPDATE
+           ), left_over AS (
+               SELECT *, is_main AND targets = '[]' AS moves_up,
+                      is_main AND is_active AND region IS NULL AND targets = '[]' AND fallbacks = '{}' AS goes_off
+               FROM touched
            )
            UPDATE routing_rules r
            SET provider_account_id =
-                   CASE WHEN r.provider_account_id = $2
-                        THEN coalesce(r.fallback_provider_account_ids[1], r.provider_account_id)
-                        ELSE r.provider_account_id END,
-               fallback_provider_account_ids =
-                   CASE WHEN r.provider_account_id = $2 THEN r.fallback_provider_account_ids[2:]
-                        ELSE array_remove(r.fallback_provider_account_ids, $2) END,
-               is_active = r.is_active AND NOT touched.goes_off,
+                   CASE WHEN NOT l.is_main THEN r.provider_account_id
+                        ELSE coalesce((l.targets->0->>'providerAccountId')::uuid, l.fallbacks[1],
+                                      r.provider_account_id) END,
+               targets = l.targets,
+               fallback_provider_account_ids = CASE WHEN l.moves_up THEN l.fallbacks[2:] ELSE l.fallbacks END,
+               is_active = r.is_active AND NOT l.goes_off,
                updated_at = $3
-           FROM touched
-           WHERE r.organization_id = $1 AND r.id = touched.id
-           RETURNING r.id, touched.goes_off AS "goes_off!""#,
+           FROM left_over l
+           WHERE r.organization_id = $1 AND r.id = l.id
+           RETURNING r.id, l.goes_off AS "goes_off!""#,
         organization_id.0,
         account_id.0,
         now,
@@ -228,11 +294,73 @@ pub async fn remove_account(
     Ok(switched_off.map(|row| RoutingRuleId(row.id)).collect())
 }
 
+/// What rules look at of an accepted message, besides what its lease contains.
+#[derive(Debug)]
+pub struct MessageTraits {
+    /// Each domain once, that of the first recipient first. `None` if they were not recorded:
+    /// the message is older than their column.
+    pub recipient_domains: Option<Vec<String>>,
+    /// Of those domains that were looked up.
+    pub mailbox_providers: HashMap<String, MailboxProvider>,
+    pub class: MessageClass,
+    pub size_bytes: u64,
+}
+
+/// The traits of a message; `None` if it does not exist any more.
+pub async fn message_traits(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    message_id: MessageId,
+) -> Result<Option<MessageTraits>, Fault> {
+    let row = query!(
+        r#"SELECT (SELECT array_agg(d.domain ORDER BY d.first)
+                   FROM (SELECT domain, min(position) AS first
+                         FROM recipients
+                         WHERE message_id = $2
+                         GROUP BY domain) d) AS "domains: Vec<Option<String>>",
+                  (SELECT jsonb_object_agg(p.domain, p.provider)
+                   FROM mailbox_provider_domains p
+                   WHERE p.provider IS NOT NULL
+                     AND p.domain IN (SELECT r.domain FROM recipients r WHERE r.message_id = $2))
+                  AS "providers: Json<HashMap<String, String>>",
+                  m.message_class AS "class: MessageClass",
+                  octet_length(m.subject) + coalesce(octet_length(b.html), 0) + coalesce(octet_length(b.text), 0)
+                  + coalesce((SELECT sum((file ->> 'size')::bigint)::bigint
+                              FROM jsonb_array_elements(b.attachments) file), 0) AS "size_bytes!"
+           FROM messages m
+           JOIN message_bodies b ON b.message_id = m.id AND b.message_id = $2
+           WHERE m.organization_id = $1 AND m.id = $2"#,
+        organization_id.0,
+        message_id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("read the traits of a message")?;
+    let providers = |stored: Option<Json<HashMap<String, String>>>| {
+        let stored = stored.map(|stored| stored.0).unwrap_or_default();
+        let parsed = stored.into_iter();
+        parsed.filter_map(|(domain, word)| Some((domain, MailboxProvider::parse(&word)?)))
+    };
+    Ok(row.map(|row| MessageTraits {
+        mailbox_providers: providers(row.providers).collect(),
+        recipient_domains: row
+            .domains
+            .and_then(|domains| domains.into_iter().collect()),
+        class: row.class.unwrap_or_default(),
+        size_bytes: u64::try_from(row.size_bytes).unwrap_or_default(),
+    }))
+}
+
 struct RuleColumns {
     priority: i32,
     sender_domain: Option<String>,
     tags: Vec<String>,
     fallbacks: Vec<Uuid>,
+    targets: Json<Vec<Target>>,
+    recipient_domains: Vec<String>,
+    recipient_mailbox_providers: Vec<String>,
+    min_size_bytes: Option<i32>,
+    max_size_bytes: Option<i32>,
 }
 
 impl RuleColumns {
@@ -246,8 +374,27 @@ impl RuleColumns {
                 .map(|tag| tag.as_str().to_owned())
                 .collect(),
             fallbacks: terms.fallbacks.iter().map(|id| id.0).collect(),
+            targets: Json(terms.targets.clone()),
+            recipient_domains: terms
+                .conditions
+                .recipient_domains
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            recipient_mailbox_providers: terms
+                .conditions
+                .recipient_mailbox_providers
+                .iter()
+                .map(|provider| provider.as_str().to_owned())
+                .collect(),
+            min_size_bytes: size_column(terms.conditions.min_size_bytes),
+            max_size_bytes: size_column(terms.conditions.max_size_bytes),
         }
     }
+}
+
+fn size_column(bytes: Option<u32>) -> Option<i32> {
+    bytes.map(|bytes| i32::try_from(bytes).unwrap_or(i32::MAX))
 }
 
 struct RuleRow {
@@ -264,6 +411,69 @@ struct RuleRow {
     on_unknown: String,
     created_at: Timestamp,
     updated_at: Timestamp,
+    targets: Json<Vec<Target>>,
+    sticky: String,
+    over_cap: String,
+    recipient_domains: Vec<String>,
+    message_class: Option<MessageClass>,
+    min_size_bytes: Option<i32>,
+    max_size_bytes: Option<i32>,
+    is_test: Option<bool>,
+    ramp_bounce_rate: f64,
+    ramp_complaint_rate: f64,
+    stages: Option<Json<Vec<StoredStage>>>,
+    region: Option<String>,
+    recipient_mailbox_providers: Vec<String>,
+    prefer: String,
+}
+
+impl RuleRow {
+    fn conditions(&mut self) -> Result<Conditions, Fault> {
+        let patterns = std::mem::take(&mut self.recipient_domains).into_iter();
+        let patterns: Option<Vec<DomainPattern>> =
+            patterns.map(|text| DomainPattern::parse(&text)).collect();
+        let providers = self.recipient_mailbox_providers.iter();
+        let providers: Option<Vec<MailboxProvider>> =
+            providers.map(|word| MailboxProvider::parse(word)).collect();
+        let size = |bytes: Option<i32>| bytes.and_then(|bytes| u32::try_from(bytes).ok());
+        Ok(Conditions {
+            recipient_domains: patterns.ok_or_else(|| {
+                Fault::internal("read a routing rule", "a recipient domain is invalid")
+            })?,
+            recipient_mailbox_providers: providers.ok_or_else(|| {
+                Fault::internal("read a routing rule", "a mailbox provider is invalid")
+            })?,
+            message_class: self.message_class,
+            min_size_bytes: size(self.min_size_bytes),
+            max_size_bytes: size(self.max_size_bytes),
+            test: self.is_test,
+        })
+    }
+
+    fn region(&self) -> Result<Option<AccountRegion>, Fault> {
+        let region = self.region.as_deref().map(|word| {
+            let region = AccountRegion::parse(word);
+            region.ok_or_else(|| Fault::internal("read a routing rule", "its region is invalid"))
+        });
+        region.transpose()
+    }
+
+    /// The targets. Older programs know none: if one of them gave the rule another account,
+    /// that account alone sends the messages.
+    fn targets(&mut self) -> Vec<Target> {
+        let Json(mut targets) = std::mem::take(&mut self.targets);
+        let stages = self.stages.take().unwrap_or_default().0;
+        for target in &mut targets {
+            let mut stages = stages.iter();
+            let own = stages.find(|one| one.account_id == target.account_id);
+            target.ramp_stage = own.map(|own| own.stage);
+        }
+        let first = targets.first().map(|target| target.account_id.0);
+        match first == Some(self.provider_account_id) {
+            true => targets,
+            false => Vec::new(),
+        }
+    }
 }
 
 impl TryFrom<RuleRow> for RoutingRule {
@@ -271,7 +481,10 @@ impl TryFrom<RuleRow> for RoutingRule {
 
     /// Fails if a column cannot be parsed: a rule without one of its conditions would
     /// match messages of others.
-    fn try_from(row: RuleRow) -> Result<Self, Fault> {
+    fn try_from(mut row: RuleRow) -> Result<Self, Fault> {
+        let targets = row.targets();
+        let conditions = row.conditions()?;
+        let region = row.region()?;
         let unreadable = |what: &str| Fault::internal("read a routing rule", what);
         let sender_domain = row.sender_domain.map(|text| {
             DomainPattern::parse(&text).ok_or_else(|| unreadable("its sender domain is invalid"))
@@ -290,6 +503,19 @@ impl TryFrom<RuleRow> for RoutingRule {
                 tag_match: TagMatch::parse(&row.tag_match)
                     .ok_or_else(|| unreadable("its tag match is invalid"))?,
                 provider_account_id: ProviderAccountId(row.provider_account_id),
+                conditions,
+                region,
+                targets,
+                prefer: Prefer::parse(&row.prefer)
+                    .ok_or_else(|| unreadable("its prefer is invalid"))?,
+                sticky: Sticky::parse(&row.sticky)
+                    .ok_or_else(|| unreadable("its sticky is invalid"))?,
+                over_cap: OverCap::parse(&row.over_cap)
+                    .ok_or_else(|| unreadable("its over_cap is invalid"))?,
+                ramp_bounds: RampBounds {
+                    bounce_rate: row.ramp_bounce_rate,
+                    complaint_rate: row.ramp_complaint_rate,
+                },
                 fallbacks: fallbacks.map(ProviderAccountId).collect(),
                 on_unknown: OnUnknown::parse(&row.on_unknown)
                     .ok_or_else(|| unreadable("its on_unknown is invalid"))?,
@@ -334,6 +560,7 @@ pub async fn routing_snapshot(
                 created_at: row.created_at,
                 limits: AccountLimits::from_columns(row.max_rate_per_second, row.max_concurrency),
                 credentials: ReadCredentials::new(sealed),
+                region: None,
                 revision: u32::try_from(row.revision).unwrap_or_default(),
                 is_paused: row.is_paused,
                 domains_visible: row.domains_visible,
@@ -346,7 +573,8 @@ pub async fn routing_snapshot(
             account.domains.insert(domain, state);
         }
     }
-    let rules = list(connection, organization_id).await?;
+    let rules = list(&mut *connection, organization_id).await?;
+    let health = target_health::of_rules(connection, organization_id, &rules).await?;
     Ok(Some(RoutingSnapshot {
         unverified_domains: settings.unverified_domains,
         tracking: Tracking {
@@ -355,5 +583,6 @@ pub async fn routing_snapshot(
         },
         accounts,
         rules,
+        health,
     }))
 }

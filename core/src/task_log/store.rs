@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::{PgConnection, query};
 
-use super::{TaskReport, TaskState};
+use super::{STORED_EVERY, TaskReport, TaskState};
 use crate::db::OrFault;
 use crate::fault::Fault;
 
@@ -91,7 +91,7 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<TaskState>, Fault
         took: row.run_ms.map(milliseconds),
         last_error: row.last_error,
         started_ago: milliseconds(row.started_ago_ms),
-        lag: milliseconds(row.lag_ms),
+        lag: milliseconds(row.lag_ms).saturating_sub(STORED_EVERY),
     });
     Ok(states.collect())
 }

@@ -118,13 +118,13 @@ instruments! {
     TASK_DURATION = Histogram "waypost_task_duration_seconds" ["task"]
         "How long the scheduler's tasks took.";
     TASK_LAG = Gauge "waypost_task_lag_seconds" ["task"]
-        "Time since the task's last success, less its interval.";
+        "Time since the task's last success, less its interval and the 10 s within which it is stored.";
     WORKERS = Gauge "waypost_workers" []
         "Workers whose lease has not ended.";
     QUEUE_JOBS = Gauge "waypost_queue_jobs" ["state"]
         "Jobs of unfinished messages (up to 100 recipients each): `waiting` for a worker, a retry or evidence, `leased` by a worker, `scheduled` for later, `dead`.";
     QUEUE_AGE = Gauge "waypost_queue_oldest_due_age_seconds" []
-        "How long the oldest message that is due has waited. 0 if none is due.";
+        "How long the oldest message that is due has waited. 0 if none is due: one that waits for its next try is not.";
     UNKNOWN_ATTEMPTS = Gauge "waypost_unknown_attempts" []
         "Attempts whose answer was lost and whose mail is looked up at the provider, or waits for an event.";
     ACCOUNTS = Gauge "waypost_provider_accounts" ["provider", "state"]
@@ -133,6 +133,8 @@ instruments! {
         "Accounts to which no calls are made for now: `CALLS_FAILED`, `PROVIDER_PAUSE` or `ACCOUNT_UNUSABLE`.";
     ACCOUNT_CIRCUIT_OPEN = Gauge "waypost_account_circuit_open" ["account"]
         "1 if no calls are made to the account for now, else 0. Only with WAYPOST_METRICS_ACCOUNTS.";
+    ACCOUNT_MAILS = Gauge "waypost_account_mails" ["account", "kind"]
+        "What became of the account's mail in the last 15 minutes and the rest of their first quarter of an hour: `attempts`, `accepted`, `rejected` and `deferred` calls, `sent`, `delivered`, `bounced` and `complained` recipients. Only with WAYPOST_METRICS_ACCOUNTS.";
     WEBHOOK_AGE = Gauge "waypost_webhook_oldest_due_age_seconds" []
         "How long the oldest webhook delivery that is due has waited, at endpoints that do not fail. 0 if none is due.";
     WEBHOOK_ENDPOINTS = Gauge "waypost_webhook_endpoints" ["state"]
@@ -406,6 +408,11 @@ pub fn sampled(which: SampledGauge, value: f64) {
 /// Notes whether no calls are made to an account.
 pub fn account_circuit(account: &str, is_open: bool) {
     gauge!(ACCOUNT_CIRCUIT_OPEN, "account" => account.to_owned()).set(if is_open { 1 } else { 0 });
+}
+
+/// Notes what became of an account's latest mail.
+pub fn account_mails(account: &str, kind: &'static str, mails: f64) {
+    gauge!(ACCOUNT_MAILS, "account" => account.to_owned(), "kind" => kind).set(mails);
 }
 
 #[expect(

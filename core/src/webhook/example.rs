@@ -122,6 +122,8 @@ pub fn organization_content(event_type: WebhookEventType) -> Map<String, Value> 
             "domain": "example.com",
             "providerAccountId": ACCOUNT,
             "state": state,
+            "source": "provider",
+            "records": [],
         })
     };
     let account = |further: Value| {

@@ -6,7 +6,11 @@ export const Route = createFileRoute("/_app/routing/")({
   validateSearch: (search): RoutingSearch => ({
     tab: wordParam(search.tab, ["where"] as const),
     from: textParam(search.from),
+    to: textParam(search.to),
     tags: textParam(search.tags),
+    messageClass: wordParam(search.messageClass, ["bulk"] as const),
+    size: textParam(search.size),
+    test: search.test === true ? true : undefined,
   }),
   component: Routing,
 });

@@ -257,3 +257,10 @@ export function Switch({ checked, onChange, label, hint, disabled }: ToggleProps
 
 /** Whether an error has issues that a form shows at its fields. */
 export const hasIssues = (error: unknown): boolean => error instanceof ValidationError && error.issues.length > 0;
+
+/** The error, if the API has an issue with one of these fields. */
+export function issueAt(error: unknown, ...paths: string[]): unknown {
+  if (!(error instanceof WaypostError)) return undefined;
+  const has = error.issues.some((issue) => paths.some((path) => isAt(issue.path, path)));
+  return has ? error : undefined;
+}

@@ -5,12 +5,11 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use tracing::warn;
 use waypost_core::fault::Fault;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider_account::Accounts;
 
-use super::Tasks;
+use super::{Tasks, WorkFound, background};
 
 /// Simultaneous checks at one provider.
 const CONCURRENCY: usize = 4;
@@ -29,29 +28,22 @@ impl DomainChecks {
 }
 
 /// Starts the checks that are due, as far as there are permits.
-pub(super) async fn start_due(tasks: &Tasks) -> Result<(), Fault> {
+pub(super) async fn start_due(tasks: &Tasks) -> Result<WorkFound, Fault> {
     let DomainChecks { accounts, permits } = &tasks.domain_checks;
+    if !accounts.is_any_domain_due().await? {
+        return Ok(WorkFound::Nothing);
+    }
     for (kind, permits) in permits {
         let free = permits.available_permits();
         if free == 0 {
             continue;
         }
-        for domain in accounts.lease_due_domains(*kind, free).await? {
-            // Only this task acquires permits, so one is free for each domain.
-            let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
-                break;
-            };
+        let due = accounts.lease_due_domains(*kind, free).await?;
+        let message = "Could not check a domain; it will be checked again";
+        background::start(permits, due, message, |domain| {
             let accounts = accounts.clone();
-            tokio::spawn(async move {
-                if let Err(fault) = accounts.recheck_domain(&domain).await {
-                    warn!(
-                        cause = fault.chain(),
-                        "Could not check a domain; it will be checked again"
-                    );
-                }
-                drop(permit);
-            });
-        }
+            async move { accounts.recheck_domain(&domain).await }
+        });
     }
-    Ok(())
+    Ok(WorkFound::Work)
 }

@@ -7,21 +7,23 @@ use waypost_core::delivery::reaper;
 use waypost_core::fault::Fault;
 use waypost_core::ids::WorkerId;
 
-use super::Tasks;
+use super::{Tasks, WorkFound};
 
 /// Transactions per run; the next run continues.
 const STEPS_MAX: usize = 100;
 
 /// Takes back the leases of workers whose own lease has expired. A worker whose leases cannot
 /// be taken back does not block the others.
-pub(super) async fn take_back(tasks: &Tasks) -> Result<(), Fault> {
+pub(super) async fn take_back(tasks: &Tasks) -> Result<WorkFound, Fault> {
     let mut skipped = Vec::new();
+    let mut found = WorkFound::Nothing;
     let mut failure = Ok(());
     for _ in 0..STEPS_MAX {
         let mut transaction = db::begin(&tasks.pool, "take back leases").await?;
         let Some(worker) = reaper::find_dead(&mut transaction, &skipped).await? else {
             break;
         };
+        found = WorkFound::Work;
         match step(tasks, transaction, worker).await {
             Ok(chunks) if chunks > 0 => {}
             // No chunks are left, or other transactions hold them.
@@ -32,7 +34,7 @@ pub(super) async fn take_back(tasks: &Tasks) -> Result<(), Fault> {
             }
         }
     }
-    failure
+    failure.map(|()| found)
 }
 
 /// Takes back the leases of workers that are not registered.

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use tracing::{debug, warn};
+use tracing::debug;
 use waypost_core::fault::Fault;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider_event::reconcile::Reconciler;
 
-use super::Tasks;
+use super::{Tasks, WorkFound, background};
 
 /// Simultaneous look-ups at one provider.
 const CONCURRENCY: usize = 8;
@@ -32,11 +32,14 @@ impl Lookups {
 }
 
 /// Starts the look-ups that are due, as far as there are permits.
-pub(super) async fn start_due(tasks: &Tasks) -> Result<(), Fault> {
+pub(super) async fn start_due(tasks: &Tasks) -> Result<WorkFound, Fault> {
     let Lookups {
         reconciler,
         permits,
     } = &tasks.lookups;
+    if !reconciler.is_any_due().await? {
+        return Ok(WorkFound::Nothing);
+    }
     let deleted = reconciler.delete_finished().await?;
     if deleted > 0 {
         debug!(
@@ -49,22 +52,12 @@ pub(super) async fn start_due(tasks: &Tasks) -> Result<(), Fault> {
         if free == 0 {
             continue;
         }
-        for due in reconciler.lease_due(*kind, free).await? {
-            // Only this task acquires permits, so one is free for each look-up.
-            let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
-                break;
-            };
+        let due = reconciler.lease_due(*kind, free).await?;
+        let message = "Could not look up a message; it will be looked up again or sent again";
+        background::start(permits, due, message, |due| {
             let reconciler = reconciler.clone();
-            tokio::spawn(async move {
-                if let Err(fault) = reconciler.look_up(&due).await {
-                    warn!(
-                        cause = fault.chain(),
-                        "Could not look up a message; it will be looked up again or sent again"
-                    );
-                }
-                drop(permit);
-            });
-        }
+            async move { reconciler.look_up(&due).await }
+        });
     }
-    Ok(())
+    Ok(WorkFound::Work)
 }

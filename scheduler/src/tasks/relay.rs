@@ -6,7 +6,7 @@ use waypost_core::db::OrFault;
 use waypost_core::delivery::outbox;
 use waypost_core::fault::Fault;
 
-use super::Tasks;
+use super::{Tasks, WorkFound};
 
 /// Jobs per step.
 const STEP: usize = 1_000;
@@ -16,7 +16,7 @@ const EACH: usize = 500;
 /// Steps per run; the next run continues.
 const STEPS_MAX: usize = 200;
 
-pub(super) async fn push_lost(tasks: &Tasks) -> Result<(), Fault> {
+pub(super) async fn push_lost(tasks: &Tasks) -> Result<WorkFound, Fault> {
     let mut pushed = 0;
     // Jobs count as pushed once they are taken, so take none if Redis does not accept writes.
     tasks.queue.check_pushes().await?;
@@ -38,5 +38,5 @@ pub(super) async fn push_lost(tasks: &Tasks) -> Result<(), Fault> {
     if pushed > 0 {
         info!(pushed, "Pushed jobs that were missing from Redis");
     }
-    Ok(())
+    Ok(pushed.into())
 }

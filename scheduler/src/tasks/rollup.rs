@@ -1,6 +1,7 @@
 //! Rolls up the deltas of metrics, and the deltas of messages into their counters and the index
 //! of their subjects. Queries read the remaining deltas too, so this task affects only their
-//! speed.
+//! speed. It also counts the attempts of accounts for their health, which queries do not read
+//! before.
 //!
 //! It works in small steps with a pause after each, because sending needs the processors too:
 //! rolled up at once, the deltas of 2,000 sends per second kept one of two processors busy for
@@ -8,7 +9,7 @@
 //! a shard of the organizations, because a good part of its work is per organization. If the
 //! task falls behind, it works in large steps without pauses.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
@@ -17,8 +18,9 @@ use waypost_core::db::organization_shard::OrganizationShard;
 use waypost_core::fault::Fault;
 use waypost_core::message::list;
 use waypost_core::metrics;
+use waypost_core::provider_account::health::domains;
 
-use super::Tasks;
+use super::{Tasks, WorkFound};
 
 /// Target rows of a step, about five milliseconds of work.
 const STEP: i64 = 500;
@@ -30,6 +32,10 @@ const SHARDS_MAX: u16 = 16;
 const LARGE_STEP: i64 = 5_000;
 /// How long one run of a roll-up may take, apart from its last step. The next run continues.
 const RUN_MAX: Duration = Duration::from_secs(1);
+/// Attempts are counted in one run of so many: each looks at every account of the installation.
+const ATTEMPTS_EVERY: u32 = 10;
+/// Expired rows of a table that such a run deletes at most, a few tens of milliseconds of work.
+const DELETED_MAX: i64 = 5_000;
 /// The value of [`Rollup::found`] after a run that did not finish in time.
 const BEHIND: i64 = i64::MAX;
 
@@ -38,10 +44,12 @@ const BEHIND: i64 = i64::MAX;
 pub(crate) struct Rollup {
     /// Rows that the last run found. The next run expects about as many.
     found: AtomicI64,
+    /// Runs of the task.
+    runs: AtomicU32,
 }
 
-/// Rolls up metrics and messages. A failure of one does not affect the other.
-pub(super) async fn roll_up(tasks: &Tasks) -> Result<(), Fault> {
+/// Rolls up metrics, messages and attempts. A failure of one does not affect the others.
+pub(super) async fn roll_up(tasks: &Tasks) -> Result<WorkFound, Fault> {
     let (pool, rollup) = (&tasks.pool, &tasks.metrics_rollup);
     let metrics = rollup.run(pool, async |pool, shard, rows| {
         let mut connection = pool.acquire().await.or_fault("roll up metrics")?;
@@ -53,21 +61,42 @@ pub(super) async fn roll_up(tasks: &Tasks) -> Result<(), Fault> {
         let mut connection = pool.acquire().await.or_fault("roll up messages")?;
         list::store::roll_up(&mut connection, shard, rows).await
     });
-    messages.await.and(metrics)
+    let messages = messages.await;
+    let attempts = count_attempts(tasks).await;
+    let found = metrics?.saturating_add(messages?).saturating_add(attempts?);
+    Ok(match found {
+        0 => WorkFound::Nothing,
+        _ => WorkFound::Work,
+    })
+}
+
+async fn count_attempts(tasks: &Tasks) -> Result<i64, Fault> {
+    let rollup = &tasks.attempts_rollup;
+    let nth = rollup.runs.fetch_add(1, Ordering::Relaxed);
+    let is_behind = rollup.found.load(Ordering::Relaxed) == BEHIND;
+    if !nth.is_multiple_of(ATTEMPTS_EVERY) && !is_behind {
+        return Ok(0);
+    }
+    domains::tidy(&tasks.pool, &tasks.clock, DELETED_MAX).await?;
+    let counting = rollup.run(tasks, async |tasks: &Tasks, shard, rows| {
+        domains::roll_up(&tasks.pool, &tasks.clock, shard, rows).await
+    });
+    counting.await
 }
 
 impl Rollup {
-    /// Rolls up all waiting rows, or as many as it can in [`RUN_MAX`].
+    /// Rolls up all waiting rows, or as many as it can in [`RUN_MAX`]. Returns how many it found,
+    /// or [`BEHIND`].
     async fn run<P>(
         &self,
         pool: &P,
         step: impl AsyncFn(&P, OrganizationShard, i64) -> Result<i64, Fault>,
-    ) -> Result<(), Fault> {
+    ) -> Result<i64, Fault> {
         let found = self.steps(pool, step).await;
         // After a fault the next run begins with small steps.
         let expected = found.as_ref().map_or(0, |found| *found);
         self.found.store(expected, Ordering::Relaxed);
-        found.map(drop)
+        found
     }
 
     /// Returns the number of rows it found, or [`BEHIND`].

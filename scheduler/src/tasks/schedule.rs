@@ -4,7 +4,7 @@ use waypost_core::db::{self, OrFault};
 use waypost_core::delivery::{expiry, schedule};
 use waypost_core::fault::Fault;
 
-use super::Tasks;
+use super::{Tasks, WorkFound};
 
 /// Jobs per step.
 const STEP: usize = 2_000;
@@ -18,7 +18,7 @@ const EXPIRED_STEP: usize = 200;
 /// How often a transaction is run that Postgres ends because of a deadlock.
 const DEADLOCK_TRIES: u32 = 4;
 
-pub(super) async fn push_due(tasks: &Tasks) -> Result<(), Fault> {
+pub(super) async fn push_due(tasks: &Tasks) -> Result<WorkFound, Fault> {
     const DOING: &str = "push scheduled jobs";
     let [each, limit] = [EACH, STEP].map(|jobs| i64::try_from(jobs).unwrap_or(i64::MAX));
     let grace = tasks.settings.relay_grace;
@@ -28,7 +28,7 @@ pub(super) async fn push_due(tasks: &Tasks) -> Result<(), Fault> {
         let mut connection = tasks.pool.acquire().await.or_fault(DOING)?;
         if !has_checked {
             if !schedule::is_any_due(&mut connection, now).await? {
-                return Ok(());
+                return Ok(WorkFound::Nothing);
             }
             // Jobs count as pushed once they are taken, so take none if Redis does not accept
             // writes. Workers take them from Postgres then.
@@ -42,18 +42,20 @@ pub(super) async fn push_due(tasks: &Tasks) -> Result<(), Fault> {
             break;
         }
     }
-    Ok(())
+    Ok(WorkFound::Work)
 }
 
-pub(super) async fn end_expired(tasks: &Tasks) -> Result<(), Fault> {
+pub(super) async fn end_expired(tasks: &Tasks) -> Result<WorkFound, Fault> {
+    let mut found = 0;
     for _ in 0..STEPS_MAX {
         let end = || end_some(tasks);
         let ended = db::retry_deadlocks(DEADLOCK_TRIES, end, db::is_deadlock).await?;
+        found += ended;
         if ended < EXPIRED_STEP {
             break;
         }
     }
-    Ok(())
+    Ok(found.into())
 }
 
 async fn end_some(tasks: &Tasks) -> Result<usize, Fault> {

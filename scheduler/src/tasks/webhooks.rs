@@ -7,14 +7,14 @@ use waypost_core::db::OrFault;
 use waypost_core::fault::Fault;
 use waypost_core::webhook::engine::store;
 
-use super::Tasks;
+use super::{Tasks, WorkFound};
 
 /// Deliveries per statement.
 const STEP: u64 = 1_000;
 /// Statements per run; the next run continues.
 const STEPS_MAX: usize = 20;
 
-pub(super) async fn notify_due(tasks: &Tasks) -> Result<(), Fault> {
+pub(super) async fn notify_due(tasks: &Tasks) -> Result<WorkFound, Fault> {
     let mut connection = tasks.pool.acquire().await.or_fault("relay webhooks")?;
     let endpoints = store::notify_due(&mut connection, tasks.clock.now()).await?;
     if endpoints > 0 {
@@ -23,7 +23,10 @@ pub(super) async fn notify_due(tasks: &Tasks) -> Result<(), Fault> {
             "Notified workers of endpoints with due deliveries"
         );
     }
-    Ok(())
+    Ok(match endpoints {
+        0 => WorkFound::Nothing,
+        _ => WorkFound::Work,
+    })
 }
 
 pub(super) async fn delete_of_deleted(tasks: &Tasks) -> Result<(), Fault> {

@@ -9,7 +9,7 @@ use crate::model::{Field, Schema, Shape, Type};
 const DEPTH_MAX: usize = 16;
 
 /// Keywords that say something about values but nothing about types.
-const CONSTRAINTS: [&str; 19] = [
+const CONSTRAINTS: [&str; 20] = [
     "description",
     "example",
     "examples",
@@ -21,6 +21,7 @@ const CONSTRAINTS: [&str; 19] = [
     "maxItems",
     "minimum",
     "maximum",
+    "exclusiveMinimum",
     "pattern",
     "uniqueItems",
     "multipleOf",
@@ -212,7 +213,9 @@ fn parse_plain(raw: &Value, at: &str) -> Result<Type, String> {
 pub(crate) fn zero_is_a_value(raw: &Value) -> bool {
     let never_empty = ["uuid", "email", "uri", "date-time"].map(Some);
     let positive = |limit: &str| raw[limit].as_f64().is_some_and(|limit| limit > 0.0);
-    !(never_empty.contains(&raw["format"].as_str()) || positive("minLength") || positive("minimum"))
+    let is_above_zero = raw["exclusiveMinimum"] == true;
+    let has_none = positive("minLength") || positive("minimum") || is_above_zero;
+    !(never_empty.contains(&raw["format"].as_str()) || has_none)
 }
 
 /// The name of the schema that a `$ref` refers to.

@@ -86,6 +86,20 @@ async fn a_call_that_breaks_later_is_unanswered() {
 }
 
 #[tokio::test]
+async fn the_reason_says_which_time_limit_ended() {
+    let silent = LocalServer::start(Behaviour::Silent).await;
+    let mut no_tls = silent.url.clone();
+    no_tls.set_scheme("https").unwrap();
+    for (base, said) in [
+        (&no_tls, "the time limit for the connection ended"),
+        (&silent.url, "the time limit for the answer ended"),
+    ] {
+        let error = get(base).await.unwrap_err().to_string();
+        assert!(error.ends_with(said), "{base}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn a_send_that_was_not_sent_is_unavailable_and_one_without_a_reply_is_unknown() {
     let refused = unreachable().await;
     let silent = LocalServer::start(Behaviour::Silent).await;

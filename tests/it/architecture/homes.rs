@@ -9,7 +9,7 @@ pub(super) struct Home {
     pub(super) places: &'static [&'static str],
 }
 
-pub(super) const HOMES: [Home; 13] = [
+pub(super) const HOMES: [Home; 14] = [
     Home {
         library: "poem",
         names: &["poem::", "poem_openapi::"],
@@ -92,6 +92,11 @@ pub(super) const HOMES: [Home; 13] = [
         library: "mail-parser",
         names: &["mail_parser::"],
         places: &["core/src/submission/mail/"],
+    },
+    Home {
+        library: "hickory-resolver",
+        names: &["hickory_resolver::"],
+        places: &["core/src/dns/"],
     },
     Home {
         library: "the environment",

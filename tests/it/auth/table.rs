@@ -3,11 +3,16 @@
 use waypost_core::auth::Permission;
 
 /// Every operation, and the permission that it requires.
-pub(super) const OPERATIONS: [(&str, &str, Permission); 91] = [
+pub(super) const OPERATIONS: [(&str, &str, Permission); 97] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
     ("GET", "/v1/providers/health", Permission::ProvidersRead),
     ("GET", "/v1/providers/{}/health", Permission::ProvidersRead),
+    (
+        "GET",
+        "/v1/providers/{}/health/domains",
+        Permission::ProvidersRead,
+    ),
     (
         "GET",
         "/v1/messages/{}/webhook-deliveries",
@@ -67,6 +72,13 @@ pub(super) const OPERATIONS: [(&str, &str, Permission); 91] = [
     (
         "POST",
         "/v1/providers/{}/suppressions/import",
+        Permission::ProvidersWrite,
+    ),
+    ("GET", "/v1/sender-domains", Permission::ProvidersRead),
+    ("GET", "/v1/sender-domains/{}", Permission::ProvidersRead),
+    (
+        "POST",
+        "/v1/sender-domains/{}/check",
         Permission::ProvidersWrite,
     ),
     ("GET", "/v1/templates", Permission::TemplatesRead),
@@ -143,11 +155,21 @@ pub(super) const OPERATIONS: [(&str, &str, Permission); 91] = [
     ("GET", "/v1/routing-rules", Permission::ProvidersRead),
     ("POST", "/v1/routing-rules", Permission::ProvidersWrite),
     ("GET", "/v1/routing-rules/{}", Permission::ProvidersRead),
+    (
+        "GET",
+        "/v1/routing-rules/{}/progress",
+        Permission::ProvidersRead,
+    ),
     ("PATCH", "/v1/routing-rules/{}", Permission::ProvidersWrite),
     ("DELETE", "/v1/routing-rules/{}", Permission::ProvidersWrite),
     (
         "POST",
         "/v1/routing-rules/resolve",
+        Permission::ProvidersRead,
+    ),
+    (
+        "POST",
+        "/v1/routing-rules/simulate",
         Permission::ProvidersRead,
     ),
     ("GET", "/v1/api-keys", Permission::SettingsWrite),

@@ -150,9 +150,23 @@ async fn accounts_have_series_only_by_the_setting() {
     let series = format!(r#"waypost_account_circuit_open{{account="{account}"}}"#);
     let scheduler = Watched::start(&app, Program::Scheduler, &[]).await;
     assert_eq!(value(&scheduler.metrics().await, &series), None);
+    app.execute(&format!(
+        "INSERT INTO metric_deltas (organization_id, quarter, account, domain, template, sent, delivered, opened,
+                                    clicked, bounced, complained, unsubscribed)
+         SELECT organization_id, waypost_quarter(now()), id::text, 'example.com', '', 3, 1, 0, 0, 2, 0, 0
+         FROM provider_accounts WHERE id = '{account}'"
+    ))
+    .await;
     let named = [("WAYPOST_METRICS_ACCOUNTS", "on")];
     let scheduler = Watched::start(&app, Program::Scheduler, &named).await;
-    assert_eq!(value(&scheduler.metrics().await, &series), Some(0.0));
+    let metrics = scheduler.metrics().await;
+    assert_eq!(value(&metrics, &series), Some(0.0));
+    let mails = |kind: &str| {
+        let series = format!(r#"waypost_account_mails{{account="{account}",kind="{kind}"}}"#);
+        value(&metrics, &series)
+    };
+    let counts = ["sent", "delivered", "bounced", "deferred"].map(mails);
+    assert_eq!(counts, [3.0, 1.0, 2.0, 0.0].map(Some));
 }
 
 /// The figures are not those of a moment ago when Postgres is away.

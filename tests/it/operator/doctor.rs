@@ -158,7 +158,7 @@ async fn people_read_a_sentence_for_each_finding_and_what_to_do() {
     for line in [
         "redis: ok: takes writes",
         "configuration: WARNING: there is no setting WAYPOST_RETENTION_DAY: correct its name, or remove it",
-        "workers: ERROR: no worker runs: start waypost-worker",
+        "workers: ERROR: no worker runs, or all hang: start waypost-worker; if it does not start, its log says why; if it runs, kill it first",
     ] {
         assert!(
             finished.stderr.lines().any(|found| found == line),

@@ -67,7 +67,16 @@ fn check_record(record: &Value) {
     keys.sort_unstable();
     assert_eq!(
         keys,
-        ["name", "priority", "purpose", "status", "type", "value"],
+        [
+            "found",
+            "foundStatus",
+            "name",
+            "priority",
+            "purpose",
+            "status",
+            "type",
+            "value"
+        ],
         "{record}"
     );
     let is_one_of = |key: &str, words: &[&str]| words.contains(&record[key].as_str().unwrap());

@@ -16,7 +16,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use waypost_core::clock::Clock;
-use waypost_core::job_queue::{Capacity, Depth, FairnessKey, Job, JobEnd, Queue, QueueSettings};
+use waypost_core::job_queue::{
+    Capacity, Depth, FairnessKey, Job, JobEnd, JobSlot, Queue, QueueSettings,
+};
 use waypost_core::redis::Redis;
 use waypost_tests::wait_within;
 
@@ -174,19 +176,33 @@ impl QueueFixture {
     where
         F: Future<Output = Result<JobEnd, BoxDynError>> + Send + 'static,
     {
-        let stop = CancellationToken::new();
-        let stopped = stop.clone();
-        let runs = self.runs.clone();
         let capacity = Capacity {
             slots: concurrency,
             in_flight_max,
+            finishing_max: 0,
         };
+        self.worker_with_slots(name, capacity, move |job, _| handler(job))
+    }
+
+    /// A worker whose jobs may free their slots before they end.
+    pub(super) fn worker_with_slots<F>(
+        &self,
+        name: &str,
+        capacity: Capacity,
+        handler: impl Fn(Count, JobSlot<Count>) -> F + Clone + Send + Sync + 'static,
+    ) -> Running
+    where
+        F: Future<Output = Result<JobEnd, BoxDynError>> + Send + 'static,
+    {
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let runs = self.runs.clone();
         let worker = WorkerBuilder::new(name)
             .backend(self.queue.backend(name.to_owned(), capacity))
-            .concurrency(concurrency)
-            .build(move |job: Count| {
+            .concurrency(capacity.slots + capacity.finishing_max)
+            .build(move |job: Count, slot: Data<JobSlot<Count>>| {
                 runs.note(job.number);
-                handler(job)
+                handler(job, slot.0)
             });
         let task = tokio::spawn(async move {
             let signal = async move {

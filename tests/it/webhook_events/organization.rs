@@ -213,6 +213,8 @@ async fn a_domain_is_announced_when_it_is_verified_and_when_it_breaks() {
         "domain": NEW,
         "providerAccountId": account,
         "state": "verified",
+        "source": "provider",
+        "records": [],
     });
     assert_eq!(said(&first(&receiver, "DOMAIN_VERIFIED")), verified);
     // A check that finds the same is no event.

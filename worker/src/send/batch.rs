@@ -9,13 +9,11 @@
 //! checked again. A recipient whose batch failed is sent to alone from then on: if one mail
 //! is the reason for the failure, the others do not fail with it twice.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit};
 use waypost_core::account_limiter::{Acquired, Permit};
 use waypost_core::delivery::lease::LeasedRecipient;
 use waypost_core::delivery::retry::RetryContext;
@@ -25,11 +23,13 @@ use waypost_core::provider::mail::OutgoingMail;
 use waypost_core::provider::outcome::SendOutcome;
 use waypost_core::provider::{AccountAccess, adapter};
 
+use super::batch_memory::mail_bytes;
 use super::job::{RecipientAttempt, SendHandler};
 use crate::send::account_pause;
 use crate::send::observe::ObservedCall;
 use crate::send::select_account::{AccountSelection, RateWait, SelectedAccount, Unavailable};
 use crate::send::sending_accounts::{self, SendingAccount};
+use crate::send::target_caps::{Places, TakenPlaces};
 use crate::store::{LeasedChunk, OutcomeRecord};
 
 /// The fewest mails of a batch. Fewer are sent concurrently, one call each: that is as fast,
@@ -37,39 +37,9 @@ use crate::store::{LeasedChunk, OutcomeRecord};
 const BATCH_MAILS_MIN: usize = 8;
 /// The most bytes of mails in one batch.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
-/// The most bytes of mails in all batches of a worker.
-const BATCHES_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// About how many bytes a mail takes besides the bodies: its headers and its unsubscribe
-/// links.
-const MAIL_BYTES: usize = 3 * 1024;
-/// About how many bytes a tracked link takes besides its URL.
-const LINK_BYTES: usize = 512;
 /// Calls for one batch. Each call is made without the recipients that the one before
 /// refused by name; the recipients that are left after the last are sent to one by one.
 const BATCH_CALLS_MAX: usize = 3;
-/// The unit in which memory is reserved, in bytes.
-const MEMORY_UNIT: usize = 1024;
-
-/// The memory for all batches of a worker. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct BatchMemory(Arc<Semaphore>);
-
-impl Default for BatchMemory {
-    fn default() -> Self {
-        let units = BATCHES_BYTES_MAX / MEMORY_UNIT;
-        Self(Arc::new(Semaphore::new(units)))
-    }
-}
-
-impl BatchMemory {
-    /// Reserves memory. `None` if not enough is free: a job does not wait for the batches
-    /// of other jobs, whose provider may hang.
-    fn reserve(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let units = u32::try_from(bytes.div_ceil(MEMORY_UNIT)).ok()?;
-        Arc::clone(&self.0).try_acquire_many_owned(units).ok()
-    }
-}
-
 /// What happened to the recipients of a chunk so far.
 #[derive(Default)]
 pub(super) struct ChunkProgress {
@@ -85,6 +55,8 @@ struct Batch<'a> {
     batching: &'static dyn Batching,
     /// The same for all its recipients.
     ctx: RetryContext,
+    /// Places within the caps of the account's target, for its next call.
+    places: Option<Places>,
     /// Written, and without an outcome.
     attempts: Vec<RecipientAttempt<'a>>,
     _memory: OwnedSemaphorePermit,
@@ -200,6 +172,7 @@ impl SendHandler {
             };
             match self.select_account(chunk, group[0]).await {
                 Ok(Some(AccountSelection::Selected(selected))) => {
+                    let selected = *selected;
                     let Some(batching) = adapter(selected.account.provider_type).batching() else {
                         // This account takes one mail per call. The rest is sent one by one.
                         let first = group.remove(0);
@@ -212,13 +185,16 @@ impl SendHandler {
                     let Some(permit) = selected.permit else {
                         break;
                     };
+                    let mut places = selected.places;
                     let size = group.len().min(batching.mails_max()).min(fitting);
+                    let size = self.places_up_to(&mut places, size).await;
                     let rest = group.split_off(size);
                     let batch = Batch {
                         chunk,
                         account: selected.account,
                         batching,
                         ctx: selected.ctx,
+                        places,
                         attempts: Vec::with_capacity(size),
                         _memory: memory,
                     };
@@ -275,7 +251,7 @@ impl SendHandler {
                 BatchStep::SendOneByOne(left, unused) => (left, unused),
                 BatchStep::CallAgain(left) if calls_left == 0 => (left, None),
                 // The permit before the attempts: it may take a wait.
-                BatchStep::CallAgain(left) => match self.permit_for(&batch, None).await {
+                BatchStep::CallAgain(left) => match self.call_again(&mut batch, left.len()).await {
                     Some(next) => {
                         (permit, recipients) = (next, left);
                         continue;
@@ -286,6 +262,8 @@ impl SendHandler {
                     }
                 },
             };
+            // Each call takes a place of its own.
+            batch.places = None;
             return self.send_one_by_one(&batch, left, unused, progress).await;
         }
     }
@@ -387,6 +365,9 @@ impl SendHandler {
             return Some(permit);
         };
         let count = mails.len();
+        if let Some(places) = &mut batch.places {
+            places.spend(count);
+        }
         // The request contains the mails, and the call may take long.
         drop(mails);
         let adapter = adapter(batch.account.provider_type);
@@ -478,21 +459,54 @@ impl SendHandler {
             .for_each_concurrent(
                 concurrency(extra_calls.as_ref()),
                 |(recipient, permit)| async {
-                    let record = match self.permit_for(batch, permit).await {
-                        Some(permit) => {
-                            let selected = SelectedAccount {
-                                account: batch.account.clone(),
-                                permit: Some(permit),
-                                ctx: batch.ctx,
-                            };
-                            self.send_through(batch.chunk, recipient, selected).await
-                        }
+                    let record = match self.select_alone(batch, permit).await {
+                        Some(selected) => self.send_through(batch.chunk, recipient, selected).await,
                         None => batch.chunk.untried(recipient),
                     };
                     self.record(record, progress).await;
                 },
             )
             .await;
+    }
+
+    /// Takes the places for a batch of this size, as far as there are any. Returns the size.
+    async fn places_up_to(&self, places: &mut Option<Places>, size: usize) -> usize {
+        match places {
+            Some(places) => self.sending.target_caps.extend(places, size).await,
+            None => size,
+        }
+    }
+
+    /// The permit for another call with the mails of a batch that is left over. `None` as
+    /// [`SendHandler::permit_for`], or if the account's target has reached a cap.
+    async fn call_again(&self, batch: &mut Batch<'_>, recipients: usize) -> Option<Permit> {
+        // A cap is not passed by a part of the mails: they are sorted out when they are tried
+        // again.
+        if self.places_up_to(&mut batch.places, recipients).await < recipients {
+            return None;
+        }
+        self.permit_for(batch, None).await
+    }
+
+    /// The account of a batch for a call with one mail. `None` as [`SendHandler::permit_for`],
+    /// or if the account's target has reached a cap.
+    async fn select_alone(
+        &self,
+        batch: &Batch<'_>,
+        permit: Option<Permit>,
+    ) -> Option<SelectedAccount> {
+        let account = batch.account.clone();
+        let places = match self.sending.target_caps.take(account.target, 1).await {
+            Ok(TakenPlaces::Uncapped) => None,
+            Ok(TakenPlaces::Places(places)) => Some(places),
+            Ok(TakenPlaces::Reached(_)) | Err(_) => return None,
+        };
+        Some(SelectedAccount {
+            account,
+            permit: Some(self.permit_for(batch, permit).await?),
+            places,
+            ctx: batch.ctx,
+        })
     }
 
     /// The permit for a further call through the account of the batch: the given one, or
@@ -514,7 +528,7 @@ impl SendHandler {
                 }
                 Acquired::Rejected(rejected) => {
                     let unavailable = Unavailable {
-                        rejected,
+                        blocked: rejected.into(),
                         ctx: batch.ctx,
                     };
                     if !self.wait_for_rate(&unavailable, &mut rate_wait).await {
@@ -558,24 +572,4 @@ fn own_of(attempt: &RecipientAttempt<'_>) -> Option<OwnContent> {
 /// How many calls a chunk may make at the same time with these permits.
 fn concurrency(extra_calls: Option<&SemaphorePermit<'_>>) -> usize {
     1 + extra_calls.map_or(0, SemaphorePermit::num_permits)
-}
-
-/// About how many bytes of memory one mail of the chunk takes.
-fn mail_bytes(chunk: &LeasedChunk) -> usize {
-    let content = &chunk.message.content;
-    let bodies = [&content.html, &content.text];
-    let bodies = bodies.into_iter().flatten().map(String::len).sum::<usize>();
-    let own = chunk.own_contents.iter().flat_map(HashMap::values);
-    let own = own.map(|own| {
-        [&own.html, &own.text]
-            .into_iter()
-            .flatten()
-            .map(String::len)
-            .sum()
-    });
-    let bodies = own.fold(bodies, usize::max);
-    let links = chunk.plan.links();
-    // A tracked link contains its URL, encoded.
-    let tracked = if links > 0 { bodies } else { 0 };
-    bodies + 2 * tracked + links * LINK_BYTES + MAIL_BYTES
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use waypost_core::account_limiter::AccountLimiter;
@@ -19,7 +19,7 @@ use waypost_core::delivery::lease::LeasedRecipient;
 use waypost_core::delivery::retry::RetryContext;
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::ids::{Ids, WorkerId};
-use waypost_core::job_queue::JobEnd;
+use waypost_core::job_queue::{JobEnd, JobSlot};
 use waypost_core::message::SimulatedOutcome;
 use waypost_core::message::compose::{self, OwnContent};
 use waypost_core::message::simulated_outcome::provider_message_id;
@@ -27,14 +27,14 @@ use waypost_core::provider::mail::OutgoingMail;
 use waypost_core::provider::outcome::SendOutcome;
 use waypost_core::provider::{AccountAccess, adapter};
 use waypost_core::provider_account::Accounts;
-use waypost_core::telemetry::instruments;
+use waypost_core::telemetry::instruments::{self, RunningJobCount};
 use waypost_core::telemetry::traces::{self, TraceSpanKind};
 use waypost_core::tracking::TrackedRecipient;
 use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::{LinkContext, Links, ensure_placeholder};
 use waypost_core::warn_seldom;
 
-use super::batch::BatchMemory;
+use super::batch_memory::BatchMemory;
 use super::contents::{FileMemory, put_own_content};
 use super::simulate;
 use crate::send::account_pause;
@@ -45,6 +45,7 @@ use crate::send::refusals::Refusals;
 use crate::send::select_account::{
     AccountSelection, RateWait, SelectedAccount, Unavailable, select_account,
 };
+use crate::send::target_caps::TargetCaps;
 use crate::store::{LeasedChunk, OutcomeRecord, PrewrittenAttempt, SendStore};
 use crate::worker_lease::WorkerLease;
 
@@ -67,6 +68,7 @@ pub(crate) struct Sending {
     pub(crate) store: SendStore,
     pub(crate) account_limiter: AccountLimiter,
     pub(crate) accounts: Accounts,
+    pub(crate) target_caps: TargetCaps,
     pub(crate) worker_lease: WorkerLease,
     pub(crate) tracker: Tracker,
     pub(crate) links: Links,
@@ -94,6 +96,32 @@ pub(crate) struct SendHandler {
     pub(super) refusals: Arc<Refusals>,
     pub(super) batch_memory: BatchMemory,
     pub(super) file_memory: FileMemory,
+}
+
+/// The slot of a job that runs. Dropped, it is free for another.
+pub(crate) struct SendSlot {
+    _permit: OwnedSemaphorePermit,
+    _running: RunningJobCount,
+    of_queue: Option<JobSlot<SendJob>>,
+}
+
+impl SendSlot {
+    /// A slot of this worker, and that of the queue if the job is from Redis.
+    pub(crate) fn new(permit: OwnedSemaphorePermit, of_queue: Option<JobSlot<SendJob>>) -> Self {
+        Self {
+            _permit: permit,
+            _running: instruments::running_job(),
+            of_queue,
+        }
+    }
+}
+
+impl Drop for SendSlot {
+    fn drop(&mut self) {
+        if let Some(slot) = &self.of_queue {
+            slot.free();
+        }
+    }
 }
 
 /// An attempt for one recipient of a chunk.
@@ -148,16 +176,24 @@ impl SendHandler {
     }
 
     /// Runs one job, as soon as a slot is free.
-    pub(crate) async fn run(&self, job: SendJob) -> Result<JobEnd, JobError> {
-        let _slot = self.slots.acquire().await?;
-        self.run_in_slot(job).await
+    pub(crate) async fn run(
+        &self,
+        job: SendJob,
+        slot: JobSlot<SendJob>,
+    ) -> Result<JobEnd, JobError> {
+        let permit = Arc::clone(&self.slots).acquire_owned().await?;
+        self.run_in_slot(job, SendSlot::new(permit, Some(slot)))
+            .await
     }
 
-    /// Runs one job; the caller holds a slot. The queue retries a job only if its chunk
+    /// Runs one job in a slot. The queue retries a job only if its chunk
     /// could not be leased, or if its handler panicked. Otherwise Postgres knows when the
     /// chunk is due again.
-    pub(crate) async fn run_in_slot(&self, job: SendJob) -> Result<JobEnd, JobError> {
-        let _running = instruments::running_job();
+    pub(crate) async fn run_in_slot(
+        &self,
+        job: SendJob,
+        slot: SendSlot,
+    ) -> Result<JobEnd, JobError> {
         let request = self.prediction.request(job).await;
         let chunk = match self.sending.store.lease(request).await {
             Ok(Some(chunk)) => chunk,
@@ -172,7 +208,7 @@ impl SendHandler {
         let admission = self.quarantine.admit(&chunk).await;
         match admission {
             Admission::Unrestricted | Admission::Isolated { .. } => {
-                Ok(self.send_catching_panics(chunk).await)
+                Ok(self.send_catching_panics(chunk, slot).await)
             }
             Admission::Postponed => {
                 self.give_back(&chunk).await;
@@ -181,14 +217,14 @@ impl SendHandler {
         }
     }
 
-    async fn send_catching_panics(&self, chunk: LeasedChunk) -> JobEnd {
+    async fn send_catching_panics(&self, chunk: LeasedChunk, slot: SendSlot) -> JobEnd {
         let (worker, job, prewritten) = (chunk.worker, chunk.job, chunk.prewritten.clone());
         let kind = TraceSpanKind::Consumer;
         let mut span = traces::message_span("send message", kind, chunk.message.trace);
         if span.context().is_some() {
             span.set("waypost.message.id", job.message_id.to_string());
         }
-        let sent = traces::in_span(span.context(), self.send_chunk(chunk));
+        let sent = traces::in_span(span.context(), self.send_chunk(chunk, slot));
         match AssertUnwindSafe(sent).catch_unwind().await {
             Ok(()) => JobEnd::Done,
             Err(panic) => {
@@ -215,7 +251,7 @@ impl SendHandler {
 
     /// Sends to the recipients of a chunk and ends its lease. If an outcome cannot be
     /// recorded, the lease is left to the reaper.
-    async fn send_chunk(&self, mut chunk: LeasedChunk) {
+    async fn send_chunk(&self, mut chunk: LeasedChunk, slot: SendSlot) {
         let mut is_large = chunk.message.body_left_out;
         if chunk.message.has_recipient_contents {
             match self.load_own_contents(&mut chunk).await {
@@ -237,7 +273,7 @@ impl SendHandler {
             return self.send_shared(&chunk).await;
         }
         match chunk.recipients.as_slice() {
-            [recipient] => self.send_to_one(&chunk, recipient).await,
+            [recipient] => self.send_to_one(&chunk, recipient, slot).await,
             _ => self.send_to_many(&chunk, is_large).await,
         }
     }
@@ -271,9 +307,11 @@ impl SendHandler {
         }
     }
 
-    /// Sends to the only recipient of a chunk, and ends its lease with the same record.
-    async fn send_to_one(&self, chunk: &LeasedChunk, recipient: &LeasedRecipient) {
+    /// Sends to the only recipient of a chunk, and ends its lease with the same record. The
+    /// slot is free as soon as the call is answered.
+    async fn send_to_one(&self, chunk: &LeasedChunk, recipient: &LeasedRecipient, slot: SendSlot) {
         let mut record = self.send(chunk, recipient).await;
+        drop(slot);
         if let Some(unused) = chunk.unused_attempt() {
             self.prediction.forget(chunk.job.organization_id).await;
             record.withdraw(unused);
@@ -303,7 +341,7 @@ impl SendHandler {
         let uncalled = || self.new_attempt(chunk, recipient);
         match self.select_account(chunk, recipient).await {
             Ok(Some(AccountSelection::Selected(selected))) => {
-                self.send_through(chunk, recipient, selected).await
+                self.send_through(chunk, recipient, *selected).await
             }
             Ok(Some(AccountSelection::Unavailable(unavailable))) => {
                 self.put_off(&uncalled(), &unavailable)
@@ -351,17 +389,10 @@ impl SendHandler {
         chunk: &LeasedChunk,
         recipient: &LeasedRecipient,
     ) -> Result<Option<AccountSelection>, Fault> {
-        let Sending {
-            accounts,
-            account_limiter,
-            ..
-        } = &*self.sending;
         let mut rate_wait = RateWait::new();
         while self.may_begin(chunk.worker) {
-            let refusals = &self.refusals;
-            let message = &chunk.message;
-            let selection =
-                select_account(accounts, account_limiter, refusals, message, recipient).await?;
+            let (sending, refusals) = (&self.sending, &self.refusals);
+            let selection = select_account(sending, refusals, &chunk.message, recipient).await?;
             if let AccountSelection::Unavailable(unavailable) = &selection
                 && self.wait_for_rate(unavailable, &mut rate_wait).await
             {
@@ -388,7 +419,7 @@ impl SendHandler {
         if !unavailable.is_rate() {
             return false;
         }
-        let Some(wait) = rate_wait.take(unavailable.rejected.wait) else {
+        let Some(wait) = rate_wait.take(unavailable.blocked.wait) else {
             return false;
         };
         let Ok(_permit) = self.rate_waiters.try_acquire() else {
@@ -503,13 +534,14 @@ impl SendHandler {
     async fn call(
         &self,
         attempt: &RecipientAttempt<'_>,
-        selected: SelectedAccount,
+        mut selected: SelectedAccount,
         mail: &OutgoingMail,
     ) -> OutcomeRecord {
         if let Some((outcome, status_code)) = self.simulated(attempt, selected.ctx) {
             let moment = self.moment(attempt.chunk, status_code.is_some());
             return self.decide(attempt, outcome, status_code, selected.ctx, moment);
         }
+        selected.spend(1);
         let sending = &self.sending;
         let account = &selected.account;
         let access = AccountAccess {

@@ -3,6 +3,7 @@
 mod account_pause;
 mod account_prediction;
 mod batch;
+mod batch_memory;
 mod contents;
 pub(crate) mod job;
 mod observe;
@@ -13,3 +14,4 @@ mod select_account;
 mod sending_accounts;
 mod shared;
 mod simulate;
+pub(crate) mod target_caps;

@@ -184,7 +184,7 @@ impl SendHandler {
         unavailable: &Unavailable,
         moment: RetryMoment,
     ) -> OutcomeRecord {
-        let (reason, wait) = (unavailable.reason(), unavailable.rejected.wait);
+        let (reason, wait) = (unavailable.reason(), unavailable.blocked.wait);
         let settings = &self.sending.settings;
         let next_state = retry::put_off(reason, wait, unavailable.ctx, settings, moment);
         let outcome = SendOutcome::Unavailable {

@@ -99,6 +99,7 @@ mod tests {
             limits: AccountLimits::default(),
             revision,
             is_paused: false,
+            target: None,
             credentials: Arc::new(credentials),
         }
     }

@@ -3,24 +3,27 @@
 //! The candidates are asked in their order. One is skipped if its circuit is open, if it
 //! cannot send, if its provider throttles or asked for a pause, or if it refused the
 //! message for its sender. An account that has only reached its own limits is not skipped:
-//! its mail waits for it. A test is sent through the first candidate of its try: it calls
+//! its mail waits for it. A target that has reached a cap of the message's rule is skipped, or
+//! its mail waits, as the rule says. A test is sent through the first candidate of its try: it calls
 //! nobody, so nothing holds it back.
 
 use std::time::Duration;
 
-use waypost_core::account_limiter::{AccountLimiter, Acquired, Permit, Rejected, RejectedBy};
+use waypost_core::account_limiter::{Acquired, Permit, Rejected, RejectedBy};
 use waypost_core::delivery::lease::{LeasedMessage, LeasedRecipient};
 use waypost_core::delivery::retry::RetryContext;
 use waypost_core::fault::Fault;
 use waypost_core::message::compose;
-use waypost_core::provider_account::Accounts;
+use waypost_core::routing::targets::OverCap;
 
+use crate::send::job::Sending;
 use crate::send::refusals::Refusals;
 use crate::send::sending_accounts::{self, Candidates, SendingAccount};
+use crate::send::target_caps::{Places, TakenPlaces};
 
 /// The result of a selection.
 pub(crate) enum AccountSelection {
-    Selected(SelectedAccount),
+    Selected(Box<SelectedAccount>),
     /// None of the candidates may be called now.
     Unavailable(Unavailable),
     /// No account takes the message, with the reason.
@@ -32,28 +35,87 @@ pub(crate) struct SelectedAccount {
     pub(crate) account: SendingAccount,
     /// `None` for a test, which calls nobody.
     pub(crate) permit: Option<Permit>,
+    /// Places within the caps of the account's target, if it has any.
+    pub(crate) places: Option<Places>,
     pub(crate) ctx: RetryContext,
+}
+
+impl SelectedAccount {
+    /// Counts the recipients of a call that begins.
+    pub(crate) fn spend(&mut self, recipients: usize) {
+        if let Some(places) = &mut self.places {
+            places.spend(recipients);
+        }
+    }
+}
+
+/// Why a candidate may not be called now, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blocked {
+    pub(crate) by: BlockedBy,
+    pub(crate) wait: Duration,
+}
+
+/// What keeps a candidate from being called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum BlockedBy {
+    Account(RejectedBy),
+    /// The caps of its target. The mail waits, or the next candidate is asked.
+    Cap(OverCap),
+}
+
+impl From<Rejected> for Blocked {
+    fn from(rejected: Rejected) -> Self {
+        Self {
+            by: BlockedBy::Account(rejected.by),
+            wait: rejected.wait,
+        }
+    }
+}
+
+impl Blocked {
+    /// Whether its mail waits for the candidate, rather than the next being asked.
+    fn binds(self) -> bool {
+        match self.by {
+            BlockedBy::Account(RejectedBy::Rate | RejectedBy::Concurrency)
+            | BlockedBy::Cap(OverCap::Wait) => true,
+            BlockedBy::Account(
+                RejectedBy::Circuit
+                | RejectedBy::Pause
+                | RejectedBy::Unusable
+                | RejectedBy::Throttled,
+            )
+            | BlockedBy::Cap(OverCap::Next) => false,
+        }
+    }
 }
 
 /// Why no account may be called.
 pub(crate) struct Unavailable {
     /// Of the candidate that may be called the soonest.
-    pub(crate) rejected: Rejected,
+    pub(crate) blocked: Blocked,
     pub(crate) ctx: RetryContext,
 }
 
 impl Unavailable {
     /// Whether the reason is a limit on calls, so that a short wait may be enough.
     pub(crate) fn is_rate(&self) -> bool {
-        match self.rejected.by {
-            RejectedBy::Throttled | RejectedBy::Rate | RejectedBy::Concurrency => true,
-            RejectedBy::Circuit | RejectedBy::Pause | RejectedBy::Unusable => false,
+        match self.blocked.by {
+            BlockedBy::Account(
+                RejectedBy::Throttled | RejectedBy::Rate | RejectedBy::Concurrency,
+            ) => true,
+            BlockedBy::Account(RejectedBy::Circuit | RejectedBy::Pause | RejectedBy::Unusable)
+            | BlockedBy::Cap(_) => false,
         }
     }
 
     /// The reason as a text.
     pub(crate) fn reason(&self) -> &'static str {
-        match self.rejected.by {
+        let by = match self.blocked.by {
+            BlockedBy::Cap(_) => return "its target has reached its cap",
+            BlockedBy::Account(by) => by,
+        };
+        match by {
             RejectedBy::Circuit => "the circuit of its account is open",
             RejectedBy::Pause => "the provider of its account asked for a pause",
             RejectedBy::Unusable => "its account cannot send, see sendingPausedReason",
@@ -67,66 +129,87 @@ impl Unavailable {
 /// Asks the candidates, beginning with the one at which the recipient's next try begins,
 /// and returns the first that may be called.
 pub(crate) async fn select_account(
-    accounts: &Accounts,
-    account_limiter: &AccountLimiter,
+    sending: &Sending,
     refusals: &Refusals,
     message: &LeasedMessage,
     recipient: &LeasedRecipient,
 ) -> Result<AccountSelection, Fault> {
-    let candidates = sending_accounts::candidates(accounts, message).await?;
+    let candidates = sending_accounts::candidates(&sending.accounts, message).await?;
     let skipped = refusals.of(message.content.id, &candidates.accounts);
     let mut ctx = retry_context(message, recipient, &candidates, skipped);
     if message.test_outcome.is_some() {
         let account = candidates.accounts.get(ctx.tried).cloned();
         return Ok(match account {
-            Some(account) => AccountSelection::Selected(SelectedAccount {
+            Some(account) => AccountSelection::Selected(Box::new(SelectedAccount {
                 account,
                 permit: None,
+                places: None,
                 ctx,
-            }),
+            })),
             None => AccountSelection::NoAccount(candidates.no_account()),
         });
     }
-    let mut soonest: Option<Rejected> = None;
+    let mut soonest: Option<Blocked> = None;
     let indexed = candidates.accounts.iter().enumerate();
     for (index, account) in indexed.skip(ctx.tried) {
         if ctx.is_skipped(index) {
             continue;
         }
         ctx.tried = index;
-        let domain = match account.provider_type.throttles_by_domain() {
-            true => Some(compose::domain(
-                &message.content,
-                &recipient.address_sealed,
-                &accounts.sealer,
-            )?),
-            false => None,
-        };
-        match account.acquire(account_limiter, domain.as_deref()).await {
-            Acquired::Granted(permit) => {
-                return Ok(AccountSelection::Selected(SelectedAccount {
+        match ask(sending, account, message, recipient).await? {
+            Ok((permit, places)) => {
+                return Ok(AccountSelection::Selected(Box::new(SelectedAccount {
                     account: account.clone(),
                     permit: Some(permit),
+                    places,
                     ctx,
-                }));
+                })));
             }
-            Acquired::Rejected(rejected) => match rejected.by {
-                RejectedBy::Circuit
-                | RejectedBy::Pause
-                | RejectedBy::Unusable
-                | RejectedBy::Throttled => {
-                    ctx.retry_state.recoverable = true;
-                    soonest = Some(sooner(soonest, rejected));
-                }
-                RejectedBy::Rate | RejectedBy::Concurrency => {
-                    return Ok(AccountSelection::Unavailable(Unavailable { rejected, ctx }));
-                }
-            },
+            Err(blocked) if blocked.binds() => {
+                return Ok(AccountSelection::Unavailable(Unavailable { blocked, ctx }));
+            }
+            Err(blocked) => {
+                ctx.retry_state.recoverable = true;
+                soonest = Some(sooner(soonest, blocked));
+            }
         }
     }
     Ok(match soonest {
-        Some(rejected) => AccountSelection::Unavailable(Unavailable { rejected, ctx }),
+        Some(blocked) => AccountSelection::Unavailable(Unavailable { blocked, ctx }),
         None => AccountSelection::NoAccount(candidates.no_account()),
+    })
+}
+
+/// Asks whether an account may be called now: the caps of its target first, since a place that
+/// is not used is given back.
+async fn ask(
+    sending: &Sending,
+    account: &SendingAccount,
+    message: &LeasedMessage,
+    recipient: &LeasedRecipient,
+) -> Result<Result<(Permit, Option<Places>), Blocked>, Fault> {
+    // A shared message is one call for all its recipients.
+    let recipients = match message.content.is_shared {
+        true => usize::try_from(message.recipient_count).unwrap_or(1),
+        false => 1,
+    };
+    let places = match sending.target_caps.take(account.target, recipients).await? {
+        TakenPlaces::Uncapped => None,
+        TakenPlaces::Places(places) => Some(places),
+        TakenPlaces::Reached(blocked) => return Ok(Err(blocked)),
+    };
+    let domain = match account.provider_type.throttles_by_domain() {
+        true => Some(compose::domain(
+            &message.content,
+            &recipient.address_sealed,
+            &sending.accounts.sealer,
+        )?),
+        false => None,
+    };
+    let limiter = &sending.account_limiter;
+    Ok(match account.acquire(limiter, domain.as_deref()).await {
+        Acquired::Granted(permit) => Ok((permit, places)),
+        Acquired::Rejected(rejected) => Err(rejected.into()),
     })
 }
 
@@ -156,7 +239,7 @@ fn retry_context(
     ctx
 }
 
-fn sooner(one: Option<Rejected>, other: Rejected) -> Rejected {
+fn sooner(one: Option<Blocked>, other: Blocked) -> Blocked {
     one.filter(|one| one.wait <= other.wait).unwrap_or(other)
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tracing::error;
 use waypost_core::account_limiter::{AccountCall, AccountLimiter, AccountLimits, Acquired};
+use waypost_core::db::{self, OrFault};
 use waypost_core::delivery::lease::LeasedMessage;
 use waypost_core::fault::Fault;
 use waypost_core::ids::ProviderAccountId;
@@ -14,8 +15,13 @@ use waypost_core::provider::adapter;
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider_account::Accounts;
+use waypost_core::routing::mailbox_provider::MailboxProvider;
 use waypost_core::routing::rule::OnUnknown;
-use waypost_core::routing::{self, RoutingRequest};
+use waypost_core::routing::store::{self, MessageTraits};
+use waypost_core::routing::targets::Draw;
+use waypost_core::routing::{self, RoutingRequest, RoutingSnapshot};
+
+use crate::send::target_caps::CappedTarget;
 
 /// An account to send through.
 #[derive(Debug, Clone)]
@@ -28,6 +34,8 @@ pub(crate) struct SendingAccount {
     /// Whether Postgres says that it cannot send.
     pub(crate) is_paused: bool,
     pub(crate) credentials: Arc<Credentials>,
+    /// The caps of the message's rule for it.
+    pub(crate) target: Option<CappedTarget>,
 }
 
 impl SendingAccount {
@@ -83,11 +91,26 @@ pub(crate) async fn candidates(
     let organization_id = content.organization_id;
     let snapshot = accounts.snapshots.get(organization_id).await?;
     let from = compose::stored_mailbox(&content.from_mailbox)?;
-    let request = RoutingRequest {
-        sender_domain: from.address().domain(),
-        tags: content.tags.iter().map(String::as_str).collect(),
+    let accepted = message.accepted_route();
+    let traits = message_traits(accounts, &snapshot, message).await?;
+    let traits = traits.as_ref();
+    let domains = traits.and_then(|traits| traits.recipient_domains.as_ref());
+    let mailbox_provider = |domain: &str| {
+        let own = MailboxProvider::of_own_domain(domain);
+        own.or_else(|| traits?.mailbox_providers.get(domain).copied())
     };
-    let routed = routing::candidates_of(&snapshot, &message.accepted_route(), &request);
+    let domain = |index: usize| domains?.get(index).map(String::as_str);
+    let request = RoutingRequest {
+        sender: from.address(),
+        tags: content.tags.iter().map(String::as_str).collect(),
+        recipients: domains.is_some().then_some(&domain),
+        mailbox_providers: &mailbox_provider,
+        class: traits.map(|traits| traits.class),
+        size_bytes: traits.map(|traits| traits.size_bytes),
+        is_test: message.test_outcome.is_some(),
+        draw: Draw::of_message(content.id),
+    };
+    let routed = routing::candidates_of(&snapshot, &accepted, &request);
     let rule = routed.rule;
     let mut usable = Vec::new();
     let mut failure = None;
@@ -112,6 +135,7 @@ pub(crate) async fn candidates(
                 revision: account.revision,
                 is_paused: account.is_paused,
                 credentials,
+                target: routed.named_by.and_then(|rule| CappedTarget::of(rule, id)),
             }),
             // The other candidates can still take the mail.
             Err(fault) => {
@@ -128,4 +152,23 @@ pub(crate) async fn candidates(
             on_unknown: rule.map_or(OnUnknown::Wait, |rule| rule.terms.on_unknown),
         }),
     }
+}
+
+/// What rules look at of the message, if its route may depend on it.
+async fn message_traits(
+    accounts: &Accounts,
+    snapshot: &RoutingSnapshot,
+    message: &LeasedMessage,
+) -> Result<Option<MessageTraits>, Fault> {
+    if !routing::needs_traits(snapshot, &message.accepted_route()) {
+        return Ok(None);
+    }
+    let content = &message.content;
+    let doing = "read the traits of a message";
+    db::bounded(doing, async {
+        let mut connection = accounts.pool.acquire().await.or_fault(doing)?;
+        let (organization_id, id) = (content.organization_id, content.id);
+        store::message_traits(&mut connection, organization_id, id).await
+    })
+    .await
 }

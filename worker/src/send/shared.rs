@@ -54,7 +54,7 @@ impl SendHandler {
         };
         match self.select_account(chunk, first).await {
             Ok(Some(AccountSelection::Selected(selected))) => {
-                self.send_shared_through(chunk, selected, progress).await
+                self.send_shared_through(chunk, *selected, progress).await
             }
             Ok(Some(AccountSelection::Unavailable(unavailable))) => {
                 let all: Vec<_> = chunk.recipients.iter().collect();
@@ -145,7 +145,7 @@ impl SendHandler {
     async fn call_shared(
         &self,
         attempts: &[RecipientAttempt<'_>],
-        selected: SelectedAccount,
+        mut selected: SelectedAccount,
         mail: OutgoingMail,
     ) -> Vec<OutcomeRecord> {
         let Some(first) = attempts.first() else {
@@ -159,6 +159,7 @@ impl SendHandler {
             });
             return decided.collect();
         }
+        selected.spend(attempts.len());
         let sending = &self.sending;
         let account = &selected.account;
         let access = AccountAccess {

@@ -42,7 +42,7 @@ const FLUSHES_MAX: usize = 2;
 /// caches the metadata of all tables.
 pub(crate) const CONNECTIONS: u32 = 3 * FLUSHES_MAX as u32 + 1;
 /// Items that start another transaction while one is running.
-const BATCH_MIN: usize = 64;
+pub(crate) const BATCH_MIN: usize = 64;
 /// Leases, attempts or outcomes in one transaction, roughly.
 const BATCH_MAX: usize = 200;
 /// The longest pause of a batcher. With 30 ms instead of 10, four workers and two APIs on
@@ -56,6 +56,9 @@ const COOLDOWN_MAX: Duration = Duration::from_millis(30);
 /// other; with 4 ms p99 was 43 ms instead of 26). No mail waits for outcomes, so their
 /// batcher always pauses.
 const COOLDOWN_UNLESS: Duration = Duration::from_millis(8);
+/// The pause between transactions that record accepted mails only. Their status is as much
+/// later, and if the worker is killed, their attempts are of unknown outcome.
+const SENT_WAIT: Duration = Duration::from_millis(100);
 /// Items that may wait for a transaction.
 const QUEUE_MAX: usize = 4_096;
 /// The first and the longest wait between tries to record an outcome while Postgres does
@@ -153,7 +156,16 @@ impl SendStore {
         let worker = record.worker;
         let mut wait = RECORD_RETRY_FIRST;
         loop {
-            match self.outcomes.run(record.clone(), 1).await {
+            // Nobody waits for the record of a mail that was accepted for a message's only
+            // recipient: its slot is free, and nothing is left to send.
+            let recording = if record.sent().is_some() {
+                self.outcomes
+                    .run_deferred(record.clone(), 1, SENT_WAIT)
+                    .await
+            } else {
+                self.outcomes.run(record.clone(), 1).await
+            };
+            match recording {
                 Ok(()) => return true,
                 Err(fault) if fault.kind() == FaultKind::Unavailable => {
                     let cause = fault.chain();

@@ -188,7 +188,12 @@ async fn check_workers(
     let workers = lease::list_workers(connection).await?;
     let alive = workers.iter().filter(|worker| !worker.is_dead).count();
     match alive {
-        0 => report.found(severity, NAME, "no worker runs", "start waypost-worker"),
+        0 => report.found(
+            severity,
+            NAME,
+            "no worker runs, or all hang",
+            "start waypost-worker; if it does not start, its log says why; if it runs, kill it first",
+        ),
         1 => report.ok(NAME, "1 runs"),
         _ => report.ok(NAME, format!("{alive} run")),
     }

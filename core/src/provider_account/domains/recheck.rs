@@ -54,6 +54,13 @@ pub(super) fn wait(state: DomainState, age: TimeDelta, fraction: f64) -> TimeDel
 }
 
 impl Accounts {
+    /// Whether a domain is due, of whatever account.
+    pub async fn is_any_domain_due(&self) -> Result<bool, Fault> {
+        let doing = "find domains that are due";
+        let mut connection = self.pool.acquire().await.or_fault(doing)?;
+        store::is_any_due(&mut connection, self.clock.now()).await
+    }
+
     /// Leases due domains of one provider, at most one per account. They are due again
     /// later even if the process dies.
     pub async fn lease_due_domains(

@@ -154,6 +154,17 @@ pub async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
+/// Whether a domain is due, of whatever account.
+pub async fn is_any_due(connection: &mut PgConnection, now: Timestamp) -> Result<bool, Fault> {
+    query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM provider_domains WHERE check_at <= $1) AS "exists!""#,
+        now,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("find domains that are due")
+}
+
 /// Leases due domains of active accounts of one provider, of all organizations: at most one
 /// per account, the longest overdue first, chosen from the thousand longest overdue. They
 /// are not due again before `until`.

@@ -1,11 +1,13 @@
 //! How provider accounts do at the moment: whether calls to them are made and how fast (the
 //! circuit and the rate, which the workers share through Redis), what is known to be wrong, and
-//! how their latest calls ended. Reads only.
+//! how their latest calls ended. `domains` says how they did lately, by recipient domain.
 
+pub mod domains;
 pub(super) mod store;
 
 use std::time::Duration;
 
+use self::domains::{DomainFigures, HealthSpan, HealthWindow, WindowTotals};
 use super::ProviderAccount;
 use crate::account_limiter::circuits::{CircuitReader, SharedState};
 use crate::clock::{Clock, Timestamp, delta};
@@ -27,6 +29,15 @@ pub struct AccountHealth {
     /// What is wrong with it now, by the names of the events.
     pub failures: Vec<AccountFailure>,
     pub calls: RecentCalls,
+    /// What became of its mail; `None` in lists.
+    pub windows: Option<WindowTotals>,
+}
+
+/// What became of an account's mail in a window.
+#[derive(Debug, Clone)]
+pub struct HealthByDomain {
+    pub domains: Vec<DomainFigures>,
+    pub span: HealthSpan,
 }
 
 /// One cause for which an account fails.
@@ -125,8 +136,34 @@ impl HealthReader {
         let Some(account) = account else {
             return Ok(None);
         };
+        let now = self.clock.now();
+        let windows = domains::read_totals(&mut connection, organization_id, id, now).await?;
         let found = self.read(&mut connection, organization_id, vec![account]);
-        Ok(found.await?.pop())
+        let found = found.await?.pop();
+        Ok(found.map(|health| AccountHealth {
+            windows: Some(windows),
+            ..health
+        }))
+    }
+
+    /// How one account did in a window, by recipient domain; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// A fault if Postgres is unavailable.
+    pub async fn by_domain(
+        &self,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+        window: HealthWindow,
+    ) -> Result<Option<HealthByDomain>, Fault> {
+        let mut connection = db::snapshot(&self.pool, "show the health of an account").await?;
+        let account = super::store::find(&mut connection, organization_id, id).await?;
+        if account.is_none() {
+            return Ok(None);
+        }
+        let span = window.at(self.clock.now());
+        let domains = domains::read(&mut connection, organization_id, id, span).await?;
+        Ok(Some(HealthByDomain { domains, span }))
     }
 
     async fn read(
@@ -156,6 +193,7 @@ impl HealthReader {
                 calls: calls
                     .remove(&id)
                     .unwrap_or_else(|| RecentCalls::none(since)),
+                windows: None,
                 account,
             }
         });

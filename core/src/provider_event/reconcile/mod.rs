@@ -62,6 +62,14 @@ pub struct Reconciler {
 }
 
 impl Reconciler {
+    /// Whether a lookup is due. Only of those attempts are there some to delete.
+    pub async fn is_any_due(&self) -> Result<bool, Fault> {
+        let pool = &self.accounts.pool;
+        let doing = "find unknown attempts that are due";
+        let mut connection = pool.acquire().await.or_fault(doing)?;
+        store::is_any_due(&mut connection, self.accounts.clock.now()).await
+    }
+
     /// Deletes attempts that need no lookup any more: the recipient has an outcome or is
     /// gone, the account has no search, or the attempt is too old. Returns their number.
     pub async fn delete_finished(&self) -> Result<u64, Fault> {

@@ -1,7 +1,7 @@
 //! Attempts of unknown outcome in Postgres. There are few of them, and concurrent
 //! statements skip locked rows.
 
-use sqlx::{PgConnection, query, query_as};
+use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
@@ -34,6 +34,20 @@ pub(super) struct LookupLease {
     pub(super) offsets: Vec<f64>,
     /// When a last lookup is due again if its process died.
     pub(super) retry_last_at: Timestamp,
+}
+
+/// Whether a lookup is due.
+pub(super) async fn is_any_due(
+    connection: &mut PgConnection,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM unknown_attempts WHERE next_lookup_at <= $1) AS "exists!""#,
+        now,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("find unknown attempts that are due")
 }
 
 /// Leases attempts of all organizations whose lookup is due: of the thousand longest

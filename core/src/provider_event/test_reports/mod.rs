@@ -46,16 +46,17 @@ pub struct TestReporter {
 type Reporting = (OrganizationId, ProviderAccountId);
 
 impl TestReporter {
-    /// Records the events of the tests that are due, up to a number. True if there may be more.
+    /// Records the events of the tests that are due, up to a number. Returns how many
+    /// there were.
     ///
     /// # Errors
     /// A fault if some of them could not be recorded. They are due again.
-    pub async fn report_due(&self) -> Result<bool, Fault> {
+    pub async fn report_due(&self) -> Result<usize, Fault> {
         let due_at = self.clock.now() - REPORTED_AFTER;
         let mut connection = self.pool.acquire().await.or_fault(DOING)?;
         let due = store::list_due(&mut connection, due_at, STEP).await?;
         drop(connection);
-        let may_be_more = i64::try_from(due.len()).is_ok_and(|read| read >= STEP);
+        let count = due.len();
         let mut by_account: BTreeMap<Reporting, Vec<TestReport>> = BTreeMap::new();
         for report in due {
             let account = (report.organization_id, report.provider_account_id);
@@ -65,7 +66,7 @@ impl TestReporter {
         let recording = stream::iter(all.map(|reports| self.record(reports)));
         let recorded: Vec<_> = recording.buffer_unordered(RECORDED_AT_ONCE).collect().await;
         recorded.into_iter().collect::<Result<(), Fault>>()?;
-        Ok(may_be_more)
+        Ok(count)
     }
 
     /// Records the events of tests of one account, and deletes their rows.

@@ -18,6 +18,7 @@ export const KINDS: Record<string, readonly [label: string, noun: string]> = {
   message: ["Messages", "message"],
   provider: ["Provider accounts", "provider account"],
   routing_rule: ["Routing rules", "routing rule"],
+  sender_domain: ["Sender domains", "sender domain"],
   session: ["Sign-ins", "session"],
   settings: ["Settings", "settings"],
   suppression: ["Suppressions", "suppression"],
@@ -51,6 +52,8 @@ const inGroup = (metadata: Metadata): string => (metadata.unsubscribeGroupId ? "
 const role = (metadata: Metadata): string => words(text(metadata.role)).toLowerCase();
 const asRole = (metadata: Metadata): string => (metadata.role ? ` as ${role(metadata)}` : "");
 
+const cap = (metadata: Metadata): string => `; its cap is ${plural(number(metadata.capAfter), "recipient")} a day`;
+
 const isVerified = (metadata: Metadata): boolean => text(metadata.state).toLowerCase() === "verified";
 
 const CAUSES: Record<string, string> = {
@@ -74,6 +77,7 @@ const SENTENCES: Record<string, Sentence> = {
   "domain.created": (m) => ["added the domain ", text(m.domain)],
   "domain.verified": (m) => (isVerified(m) ? ["found the domain ", text(m.domain), " verified"] : ["checked the domain ", text(m.domain), ": it is not verified"]),
   "domain.unverified": (m) => ["found the domain ", text(m.domain), " no longer verified"],
+  "sender_domain.checked": (m) => ["looked up the domain ", text(m.domain), " in DNS"],
   "domain.deleted": (m) => ["removed the domain ", text(m.domain), m.removedAtProvider === true ? ", also at the provider" : ""],
   "erasure.started": () => ["started to erase a person"],
   "erasure.finished": (m) => [
@@ -109,6 +113,12 @@ const SENTENCES: Record<string, Sentence> = {
   "provider.validated": (m) => ["checked the credentials of the ", it, m.valid === false ? ": they are not valid" : ": they are valid"],
   "routing_rule.created": () => ["created the ", it],
   "routing_rule.deleted": () => ["deleted the ", it],
+  "routing_rule.ramp_begun": (m) => ["began a ramp of the ", it, cap(m)],
+  "routing_rule.ramp_finished": (m) => ["finished a ramp of the ", it, cap(m)],
+  "routing_rule.ramp_halved": (m) => ["halved the daily cap of a ramp of the ", it, cap(m)],
+  "routing_rule.ramp_held": (m) => ["held a ramp of the ", it, cap(m)],
+  "routing_rule.ramp_resumed": (m) => ["resumed a ramp of the ", it, cap(m)],
+  "routing_rule.ramp_stepped": (m) => ["raised the daily cap of a ramp of the ", it, cap(m)],
   "routing_rule.updated": (m) => ["changed the ", it, fields(m)],
   "session.created": () => ["signed in"],
   "session.deleted": (m) => [m.everywhere === true ? "signed out everywhere" : "signed out"],

@@ -4,6 +4,7 @@ import { useMay } from "@/session";
 import { Button } from "@/ui/button";
 import { Card, Empty, LoadError, Page, SkeletonRows } from "@/ui/page";
 import { AddDomainDialog } from "./add";
+import { DnsCard } from "./dns";
 import { DomainPanel } from "./panel";
 import { useAllDomains } from "./use-domains";
 
@@ -45,6 +46,7 @@ export function DomainPage({ domain }: { domain: string }) {
           const account = domains.accounts.find((one) => one.id === entry.providerAccountId);
           return account && <DomainPanel key={entry.id} domain={entry} account={account} title="account" />;
         })}
+        {entries.length > 0 && <DnsCard domain={domain} />}
       </div>
       {add && <AddDomainDialog open={adding} onClose={() => setAdding(false)} accounts={others} domain={domain} />}
     </Page>

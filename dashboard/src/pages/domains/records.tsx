@@ -66,6 +66,7 @@ function Row({ record, domain }: { record: DnsRecord; domain: string }) {
           <Breaking text={record.value} />
         </CopyLine>
         {record.priority !== null && <p className="text-xs text-text-3">priority {record.priority}</p>}
+        {record.foundStatus === "mismatch" && <p className="text-xs wrap-anywhere text-red">DNS has another value: {record.found.join(", ")}</p>}
       </div>
       <div className="pt-0.5 max-md:order-2">
         <Badge dot tone={tone}>

@@ -12,8 +12,12 @@ export const TASKS: Record<string, readonly [label: string, what: string]> = {
   "delete-webhooks": ["Delete webhook deliveries", "Deletes the deliveries of deleted endpoints."],
   "delete-sessions": ["Delete sessions", "Deletes sessions and links that have ended."],
   domains: ["Check domains", "Asks providers whether domains are verified."],
+  "resolve-mailbox-providers": ["Look up mailbox providers", "Looks up which mailbox provider takes the mail of recipients' domains, for routing rules."],
+  "check-dns": ["Look up domains in DNS", "Looks up whether the records of sender domains are published."],
+  "step-ramps": ["Step ramps", "Raises, holds or halves the daily caps of targets with a ramp."],
+  "rate-accounts": ["Rate provider accounts", "Lowers and raises the weights of accounts in routing rules that prefer healthy targets."],
   "look-up": ["Look up lost answers", "Asks providers about messages whose answer was lost."],
-  "roll-up": ["Add up metrics", "Adds up metrics and message counts."],
+  "roll-up": ["Add up metrics", "Adds up metrics, message counts, and what became of the mail of accounts."],
   "drop-months": ["Drop old months", "Deletes whole months after the retention period."],
   "delete-expired": ["Delete old messages", "Deletes messages after an organization's own retention period."],
 };

@@ -2,15 +2,17 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ProviderAccount, RoutingRule } from "waypost";
 import { count, duration, percent, providerName } from "@/format";
+import { isNamed } from "@/pages/routing/senders";
 import { useMay } from "@/session";
 import { Badge } from "@/ui/badge";
 import { Copyable } from "@/ui/copy";
 import { Facts } from "@/ui/facts";
 import { Card, LoadError, Notice, SkeletonRows } from "@/ui/page";
 import { Time } from "@/ui/time";
+import { AccountMail } from "./account-mail";
 import { circuitState, failureText, type Health } from "./health";
 import { EventsBadge, limitsText } from "./parts";
-import { accountState, domainsQuery, isNamed, rulesQuery, trafficQuery } from "./queries";
+import { accountState, domainsQuery, rulesQuery, trafficQuery } from "./queries";
 import type { AccountTab } from "./tabs";
 import { Trouble } from "./trouble";
 
@@ -28,6 +30,7 @@ export function AccountOverview({ account, health, onTab }: Props) {
       <Unverified account={account} onTab={onTab} />
       {health && <HealthCard health={health} />}
       {may("METRICS_READ") && <Traffic account={account} />}
+      <AccountMail accountId={account.id} />
       <div className="grid grid-cols-1 gap-5 lg:grid-cols-2">
         <About account={account} health={health} />
         <Rules account={account} />
@@ -165,6 +168,7 @@ function About({ account, health }: Pick<Props, "account" | "health">) {
       <Facts
         facts={[
           ["Provider", providerName(account.providerType)],
+          account.region ? ["Region", account.region.toUpperCase()] : null,
           ["State", state.tone === "green" && circuit ? circuit.text : state.text],
           account.sendingPausedSince !== null && ["Refused since", <Time key="since" at={account.sendingPausedSince} />],
           ["Events", <EventsBadge key="events" account={account} />],
@@ -208,6 +212,7 @@ function Rules({ account }: { account: ProviderAccount }) {
 }
 
 function roleOf(rule: RoutingRule, id: string): string {
-  const role = rule.providerAccountId === id ? "sends" : `fallback ${rule.fallbackProviderAccountIds.indexOf(id) + 1}`;
+  const fallback = rule.fallbackProviderAccountIds.indexOf(id);
+  const role = fallback >= 0 ? `fallback ${fallback + 1}` : rule.targets.length > 1 ? "shares the mail" : "sends";
   return rule.isActive ? role : `${role}; rule is off`;
 }

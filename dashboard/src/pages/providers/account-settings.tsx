@@ -5,6 +5,7 @@ import { toast } from "sonner";
 import type { ProviderAccount, ProviderCredentials } from "waypost";
 import { waypost } from "@/api";
 import { providerName } from "@/format";
+import { isNamed, senderIds } from "@/pages/routing/senders";
 import { Button } from "@/ui/button";
 import { Confirm } from "@/ui/dialog";
 import { Field, Form, FormActions, Input, Submit } from "@/ui/form";
@@ -13,7 +14,7 @@ import { CredentialFields } from "./credentials-form";
 import { CREDENTIAL_STEPS, Steps } from "./guides";
 import { credentialsOf, emptyCredentials } from "./kinds";
 import { isType, type Type } from "./types";
-import { accountChanged, isNamed, rulesQuery } from "./queries";
+import { accountChanged, rulesQuery } from "./queries";
 
 export function AccountSettings({ account }: { account: ProviderAccount }) {
   return (
@@ -116,7 +117,7 @@ function Credentials({ account, type }: { account: ProviderAccount; type: Type }
 function Removal({ account }: { account: ProviderAccount }) {
   const navigate = useNavigate();
   const rules = useQuery(rulesQuery).data?.filter((rule) => isNamed(rule, account.id)) ?? [];
-  const orphans = rules.filter((rule) => rule.providerAccountId === account.id && rule.fallbackProviderAccountIds.length === 0);
+  const orphans = rules.filter((rule) => senderIds(rule).every((id) => id === account.id) && rule.fallbackProviderAccountIds.length === 0);
   return (
     <Card title="Remove the account">
       <div className="flex flex-wrap items-center justify-between gap-4">
@@ -143,7 +144,7 @@ function Removal({ account }: { account: ProviderAccount }) {
             <li>Messages that wait for it are sent by another active account.</li>
             {rules.length > 0 && (
               <li>
-                In {rules.length === 1 ? "the rule" : "the rules"} {rules.map((rule) => `“${rule.name}”`).join(", ")} the next account takes its place.
+                In {rules.length === 1 ? "the rule" : "the rules"} {rules.map((rule) => `“${rule.name}”`).join(", ")} the other accounts take its place.
               </li>
             )}
             {orphans.length > 0 && (

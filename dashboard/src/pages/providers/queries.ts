@@ -80,7 +80,3 @@ export function isPublicUrl(url: string): boolean {
 
 /** Where the result of the first registration of events is kept: only the answer that connects an account has it. */
 export const firstWebhookKey = (accountId: string) => ["first-webhook", accountId] as const;
-
-/** Whether a rule names an account, to send or as a fallback. */
-export const isNamed = (rule: RoutingRule, id: string): boolean =>
-  rule.providerAccountId === id || rule.fallbackProviderAccountIds.includes(id);

@@ -11,26 +11,26 @@ const MOST = 5;
 export const accountOptions = (accounts: readonly ProviderAccount[]): [string, string][] =>
   accounts.map((account) => [
     account.id,
-    `${account.displayName} (${providerName(account.providerType)}${account.isActive ? "" : ", paused"})`,
+    `${account.displayName} (${[providerName(account.providerType), account.region?.toUpperCase(), !account.isActive && "paused"].filter(Boolean).join(", ")})`,
   ]);
 
 interface Props {
   accounts: readonly ProviderAccount[];
-  /** The account that sends; it is no fallback of its own. */
-  first: string;
+  /** The accounts that send; they are no fallbacks of their own. */
+  senders: readonly string[];
   chosen: readonly string[];
   onChange(chosen: readonly string[]): void;
 }
 
 /** The accounts that stand in, in their order. */
-export function Fallbacks({ accounts, first, chosen, onChange }: Props) {
-  const free = accounts.filter((account) => account.id !== first && !chosen.includes(account.id));
+export function Fallbacks({ accounts, senders, chosen, onChange }: Props) {
+  const free = accounts.filter((account) => !senders.includes(account.id) && !chosen.includes(account.id));
   return (
     <Field label="Fallbacks" path="fallbackProviderAccountIds" aside={`up to ${MOST}`}>
       {(control) => (
         <div id={control.id} role="group" aria-label="Fallbacks" aria-describedby={control["aria-describedby"]} className="space-y-2">
           {chosen.length === 0 && (
-            <p className="text-[13px] text-text-3">None: if the account cannot send, the mail waits for it.</p>
+            <p className="text-[13px] text-text-3">{senders.length > 1 ? "None: if no account can send, the mail waits." : "None: if the account cannot send, the mail waits for it."}</p>
           )}
           {chosen.map((id, at) => (
             <div key={id} className="flex items-center gap-1">

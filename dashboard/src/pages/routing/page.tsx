@@ -6,7 +6,8 @@ import { NotAllowed } from "@/ui/not-allowed";
 import { Page } from "@/ui/page";
 import { Tabs } from "@/ui/tabs";
 import { Rules } from "./rules";
-import { lastQuestion, type Question, Where } from "./where";
+import { lastQuestion, type Question } from "./question";
+import { Where } from "./where";
 
 export interface RoutingSearch extends Question {
   tab?: "where" | undefined;
@@ -22,7 +23,7 @@ export function RoutingPage({ search, go }: Props) {
   return (
     <Page
       title="Routing"
-      description="Which account sends which mail. The first rule that matches decides; if its account cannot send, its fallbacks do, in their order."
+      description="Which account sends which mail. The first rule that matches decides: one account sends, or several share the mail. If they cannot, the fallbacks send, in their order."
       actions={
         may("PROVIDERS_WRITE") && (
           <Link to="/routing/new" className={buttonClass("primary")}>

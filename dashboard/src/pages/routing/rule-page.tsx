@@ -9,6 +9,7 @@ import { Badge } from "@/ui/badge";
 import { Button, buttonClass } from "@/ui/button";
 import { NotAllowed } from "@/ui/not-allowed";
 import { Card, Empty, LoadError, NotFound, Page, SkeletonRows } from "@/ui/page";
+import { Progress } from "./progress";
 import { RemoveRule } from "./remove";
 import { RuleForm } from "./rule-form";
 
@@ -95,6 +96,9 @@ export function RulePage({ id }: { id: string }) {
               )
             }
           >
+            {rule.targets.some((target) => target.dailyCap !== null || target.hourlyCap !== null || target.ramp) && (
+              <Progress rule={rule} accounts={accounts} />
+            )}
             <RuleForm key={rule.updatedAt} rule={rule} rules={rules} accounts={accounts} onSaved={() => void toList()} />
             <RemoveRule
               rule={rule}

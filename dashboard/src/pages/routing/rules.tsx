@@ -14,9 +14,10 @@ import { Menu } from "@/ui/menu";
 import { Card, Empty, LoadError, SkeletonRows } from "@/ui/page";
 import { AccountChip, RoutePath } from "./path";
 import { RemoveRule } from "./remove";
+import { senderIds, sendersOf } from "./senders";
 import { useDrag } from "./use-drag";
 import { useOrder } from "./use-order";
-import { conditionText, ON_UNKNOWN, shadowedBy } from "./words";
+import { capsText, conditionText, ON_UNKNOWN, shadowedBy, STICKY } from "./words";
 
 /** The rules in the order in which they are checked, and what happens to mail that none matches. */
 export function Rules() {
@@ -60,7 +61,7 @@ export function Rules() {
             )
           }
         >
-          A rule chooses the account by the sender's domain and by tags, and names accounts that stand in. Until there is one, the oldest active
+          A rule chooses the account by the sender, the tags, the recipients and more, and names accounts that stand in. Until there is one, the oldest active
           account sends all mail, without a fallback.
         </Empty>
       ) : (
@@ -126,6 +127,7 @@ interface RowProps {
 function Row({ rule, at, count, accounts, shadow, move, handle }: RowProps) {
   const may = useMay();
   const canWrite = may("PROVIDERS_WRITE");
+  const isActive = (id: string) => accounts.some((account) => account.id === id && account.isActive);
   return (
     <div className="grid grid-cols-[auto_minmax(0,1fr)_auto] items-start gap-x-3 gap-y-2 py-3 pr-2 pl-2 sm:pr-3 lg:grid-cols-[auto_minmax(0,5fr)_minmax(0,6fr)_auto] lg:items-center">
       <div className="flex items-center">
@@ -159,7 +161,7 @@ function Row({ rule, at, count, accounts, shadow, move, handle }: RowProps) {
         <Remarks rule={rule} accounts={accounts} shadow={shadow} />
       </div>
       <div className="max-lg:order-last max-lg:col-span-2 max-lg:col-start-2">
-        <RoutePath ids={[rule.providerAccountId, ...rule.fallbackProviderAccountIds]} accounts={accounts} />
+        <RoutePath senders={sendersOf(rule, isActive)} fallbacks={rule.fallbackProviderAccountIds} accounts={accounts} />
       </div>
       {canWrite ? <RowMenu rule={rule} at={at} count={count} move={move} /> : <span />}
     </div>
@@ -167,16 +169,38 @@ function Row({ rule, at, count, accounts, shadow, move, handle }: RowProps) {
 }
 
 function Remarks({ rule, accounts, shadow }: Pick<RowProps, "rule" | "accounts" | "shadow">) {
-  const account = accounts.find((one) => one.id === rule.providerAccountId);
   const lost = rule.onUnknown !== "wait" && ON_UNKNOWN.find(([value]) => value === rule.onUnknown);
+  const sticky = rule.targets.length > 1 && rule.sticky !== "none" && STICKY.find(([value]) => value === rule.sticky);
+  const paused = accounts.filter((account) => !account.isActive && senderIds(rule).includes(account.id)).map((account) => account.displayName);
   return (
     <>
+      {sticky && <p className="text-[13px] text-text-3">{sticky[1]}</p>}
+      <Caps rule={rule} accounts={accounts} />
       {lost && <p className="text-[13px] text-text-3">If an answer is lost: {lost[1].toLowerCase()}</p>}
-      {rule.isActive && account && !account.isActive && (
-        <p className="text-[13px] text-amber">Passed over, since {account.displayName} is paused.</p>
-      )}
+      {rule.isActive && paused.length > 0 && <p className="text-[13px] text-amber">{pausedText(rule, paused)}</p>}
       {rule.isActive && shadow && <p className="text-[13px] text-amber">Never reached: “{shadow.name}” above takes all mail.</p>}
     </>
+  );
+}
+
+function pausedText(rule: RoutingRule, paused: readonly string[]): string {
+  const names = new Intl.ListFormat("en").format(paused);
+  if (paused.length < senderIds(rule).length) return `${names} ${paused.length === 1 ? "is" : "are"} paused: the other accounts send its mail.`;
+  return `Passed over, since ${names} ${paused.length === 1 ? "is" : "are"} paused.`;
+}
+
+/** How much accounts take at most, and what follows then. */
+function Caps({ rule, accounts }: Pick<RowProps, "rule" | "accounts">) {
+  const caps = rule.targets.flatMap((target) => {
+    const name = accounts.find((account) => account.id === target.providerAccountId)?.displayName ?? "a removed account";
+    const text = capsText(target);
+    return text ? [`${name} ${text}`] : [];
+  });
+  if (caps.length === 0) return null;
+  return (
+    <p className="text-[13px] break-words text-text-3">
+      At most: {caps.join("; ")}. {rule.overCap === "wait" ? "Over a cap, mail waits." : "Over a cap, the next account sends."}
+    </p>
   );
 }
 

@@ -1,25 +1,17 @@
 /** What fewer messages need, folded by subject. */
 
 import { useQuery } from "@tanstack/react-query";
-import { WaypostError } from "waypost";
 import { waypost } from "@/api";
 import { plural, providerName } from "@/format";
 import { useMay } from "@/session";
 import { Disclosure } from "@/ui/disclosure";
-import { Field, Input, Select, Textarea } from "@/ui/form";
+import { Field, Input, issueAt, Select, Textarea } from "@/ui/form";
 import { Attachments } from "./attachments";
 import { type FieldsProps, Variables } from "./content-fields";
 import type { SendForm } from "./form";
 
 export interface MoreProps extends FieldsProps {
   error: unknown;
-}
-
-/** The error, if the API has an issue with one of these fields. */
-function issueAt(error: unknown, ...paths: string[]): unknown {
-  if (!(error instanceof WaypostError)) return undefined;
-  const has = error.issues.some((issue) => paths.some((path) => issue.path === path || issue.path?.startsWith(`${path}.`)));
-  return has ? error : undefined;
 }
 
 const summaryOf = (...parts: (string | false | undefined)[]): string => parts.filter(Boolean).join(" · ");

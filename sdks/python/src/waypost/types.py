@@ -15,6 +15,7 @@ from ._runtime.model import Model
 
 ErrorReason = Union[
     Literal[
+        "ACCOUNT_OUTSIDE_REGION",
         "ADDRESS_NOT_PUBLIC",
         "API_KEY_ENDED",
         "ATTACHMENT_NOT_FETCHED",
@@ -73,6 +74,8 @@ ErrorReason = Union[
 ]
 """Why a valid request was not done: `details.reason` of every 409 and 422, with the status of each reason.
 
+- `ACCOUNT_OUTSIDE_REGION` - 422: the routing rule names an account that is not in its region; `details.issues`
+says which.
 - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
 - `API_KEY_ENDED` - 409: the API key is revoked or expired.
 - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
@@ -95,7 +98,8 @@ this service.
 - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
 - `MESSAGE_SENDING` - 409: the message is being sent.
 - `MESSAGE_SENT` - 409: the message was sent.
-- `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+- `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account, or none in the region of the routing
+rule that matches.
 - `NOT_A_MEMBER` - 403: the user is no member of the organization, or of any.
 - `PARTIAL_EXISTS` - 409: a partial of this name exists.
 - `PASSWORD_NOT_SET` - 422: the user has no password and signs in at the OpenID Connect provider.
@@ -167,6 +171,16 @@ MetricsGroupBy = Union[
     str,
 ]
 """By what the counts are grouped."""
+
+ProviderHealthPeriod = Union[
+    Literal[
+        "15m",
+        "day",
+        "week",
+    ],
+    str,
+]
+"""How far back the health of a provider account is counted: 15 minutes, a day or a week."""
 
 PageLanguage = Union[
     Literal[
@@ -261,6 +275,15 @@ DeliveryMode = Union[
 ]
 """Whether each recipient gets a mail of their own (`private`), or all get one mail and see each other (`shared`)."""
 
+MessageClass = Union[
+    Literal[
+        "transactional",
+        "bulk",
+    ],
+    str,
+]
+"""What kind of mail a message is."""
+
 TestOutcome = Union[
     Literal[
         "delivered",
@@ -297,6 +320,15 @@ ProviderType = Union[
 ]
 """An email provider."""
 
+AccountRegion = Union[
+    Literal[
+        "eu",
+        "us",
+    ],
+    str,
+]
+"""Where the system of a provider is that takes the mail of an account."""
+
 Role = Union[
     Literal[
         "OWNER",
@@ -319,6 +351,50 @@ TagMatch = Union[
     str,
 ]
 """Whether a message needs any of a rule's tags, or all of them."""
+
+MailboxProvider = Union[
+    Literal[
+        "google",
+        "microsoft",
+        "yahoo",
+        "other",
+    ],
+    str,
+]
+"""Who takes the mail of a domain: `google` for Gmail and Google Workspace, `microsoft` for Outlook.com and Microsoft
+365, `yahoo` for Yahoo Mail and AOL Mail, or any `other`.
+"""
+
+RoutingStickiness = Union[
+    Literal[
+        "none",
+        "recipientDomain",
+        "sender",
+    ],
+    str,
+]
+"""Which messages of a routing rule always have the same target: none, those to one domain, or those from one sender.
+"""
+
+RoutingPreference = Union[
+    Literal[
+        "weight",
+        "health",
+    ],
+    str,
+]
+"""Whether the targets of a routing rule share its messages by their weights alone, or also by their health."""
+
+RoutingOverCap = Union[
+    Literal[
+        "next",
+        "wait",
+    ],
+    str,
+]
+"""What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it waits
+(`wait`).
+"""
 
 OnUnknown = Union[
     Literal[
@@ -382,6 +458,19 @@ DnsRecordStatus = Union[
     str,
 ]
 """Whether the provider found the DNS record."""
+
+DnsFoundStatus = Union[
+    Literal[
+        "match",
+        "mismatch",
+        "missing",
+        "unknown",
+    ],
+    str,
+]
+"""Whether DNS has a record: it does (`match`), has another there (`mismatch`), or none (`missing`); `unknown` if DNS
+was not or could not be asked.
+"""
 
 ErrorCode = Union[
     Literal[
@@ -506,6 +595,99 @@ RecipientKind = Union[
 ]
 """In which field a message names the recipient."""
 
+RoutingRampState = Union[
+    Literal[
+        "notBegun",
+        "growing",
+        "held",
+        "finished",
+    ],
+    str,
+]
+"""How far the ramp of a target is: its first day is to come; it grows; it is held because a rate is beyond its bound;
+or it has reached the cap of the target.
+"""
+
+RoutingRampAction = Union[
+    Literal[
+        "begin",
+        "step",
+        "hold",
+        "halve",
+        "resume",
+        "finish",
+    ],
+    str,
+]
+"""What happened to the ramp of a target."""
+
+SenderDomainStatus = Union[
+    Literal[
+        "complete",
+        "incomplete",
+        "broken",
+        "unknown",
+    ],
+    str,
+]
+"""What DNS has of the records of a sender domain."""
+
+SenderDomainConflictCode = Union[
+    Literal[
+        "SPF_MULTIPLE",
+        "SPF_INVALID",
+        "SPF_TOO_MANY_LOOKUPS",
+        "SPF_TOO_MANY_VOID_LOOKUPS",
+        "SPF_MISSING_INCLUDE",
+        "DKIM_SELECTOR_SHARED",
+        "CNAME_SHARED",
+        "RETURN_PATH_SHARED",
+        "CNAME_WITH_OTHER_RECORDS",
+        "DMARC_MISSING",
+        "DMARC_MULTIPLE",
+        "DMARC_INVALID",
+        "DMARC_UNALIGNED",
+    ],
+    str,
+]
+"""What is wrong with a sender domain as a whole."""
+
+DmarcPolicy = Union[
+    Literal[
+        "none",
+        "quarantine",
+        "reject",
+    ],
+    str,
+]
+"""What receivers do with mail that does not pass DMARC."""
+
+DmarcStatus = Union[
+    Literal[
+        "valid",
+        "missing",
+        "multiple",
+        "invalid",
+        "unknown",
+    ],
+    str,
+]
+"""Whether receivers accept the DMARC record of a domain."""
+
+SpfStatus = Union[
+    Literal[
+        "valid",
+        "missing",
+        "multiple",
+        "invalid",
+        "tooManyLookups",
+        "tooManyVoidLookups",
+        "unknown",
+    ],
+    str,
+]
+"""Whether receivers accept the SPF record of a domain."""
+
 UnverifiedDomains = Union[
     Literal[
         "reject",
@@ -514,6 +696,25 @@ UnverifiedDomains = Union[
     str,
 ]
 """What is done with a message whose sender has a domain that no provider account has verified."""
+
+RoutingSimulationPeriod = Union[
+    Literal[
+        "hour",
+        "day",
+        "week",
+    ],
+    str,
+]
+"""How far back a simulation looks at messages: an hour, a day or a week."""
+
+DomainEventSource = Union[
+    Literal[
+        "provider",
+        "dns",
+    ],
+    str,
+]
+"""Who judged a domain: the provider, or Waypost by its own look-ups in DNS."""
 
 WebhookDisabledReason = Union[
     Literal[
@@ -535,6 +736,15 @@ class AcceptInvitationRequest(_AcceptInvitationRequest, total=False):
 
     name: str
     code: str
+
+
+class AcceptLatency(Model):
+    """How long half and 95 % of the accepted calls took at most, in milliseconds, accurate to 10 %."""
+
+    p50: int
+    """The time that half of the messages did not exceed, in milliseconds."""
+    p95: int
+    """The time that 95 % of the messages did not exceed, in milliseconds."""
 
 
 class AcceptPasswordResetRequest(TypedDict):
@@ -694,6 +904,7 @@ class BatchMessage(_BatchMessage, total=False):
     headers: Mapping[str, str]
     attachments: Sequence[MessageAttachment]
     tags: Sequence[str]
+    message_class: MessageClass
     metadata: Mapping[str, Any]
     template_id: str
     locale: str
@@ -779,6 +990,9 @@ class ConnectedProvider(Model):
     """The provider."""
     display_name: str
     """The name of the account."""
+    region: Optional[AccountRegion]
+    """Where the provider's system is that takes the mail: `eu` or `us`; null if it is elsewhere, or not known (SMTP).
+    """
     is_active: bool
     """Whether the account sends messages."""
     webhook_url: str
@@ -848,7 +1062,6 @@ class CreateProviderDomainRequest(TypedDict):
 
 class _CreateRoutingRuleRequest(TypedDict):
     name: str
-    provider_account_id: str
 
 
 class CreateRoutingRuleRequest(_CreateRoutingRuleRequest, total=False):
@@ -859,6 +1072,19 @@ class CreateRoutingRuleRequest(_CreateRoutingRuleRequest, total=False):
     sender_domain: str
     tags: Sequence[str]
     tag_match: TagMatch
+    recipient_domains: Sequence[str]
+    recipient_mailbox_providers: Sequence[MailboxProvider]
+    message_class: MessageClass
+    min_size_bytes: int
+    max_size_bytes: int
+    test: bool
+    region: AccountRegion
+    provider_account_id: str
+    targets: Sequence[NewRoutingTarget]
+    sticky: RoutingStickiness
+    prefer: RoutingPreference
+    over_cap: RoutingOverCap
+    ramp_bounds: NewRoutingRampBounds
     fallback_provider_account_ids: Sequence[str]
     on_unknown: OnUnknown
 
@@ -992,7 +1218,11 @@ class DomainVerification(Model):
     state: DomainState
     """`verified`, `unverified`, or `unknown` if the credentials give no access to the domain."""
     dns_records: List[DnsRecord]
-    """The DNS records to publish, each with `type`, `name`, `value`, `priority`, `purpose` and `status`."""
+    """The DNS records to publish, each with `type`, `name`, `value`, `priority`, `purpose` and the provider's
+    `status`; and with what DNS had at the last check, `found` and `found_status`.
+    """
+    dns_checked_at: Optional[datetime]
+    """When Waypost last looked the records up in DNS; null before the first check."""
     created_at: datetime
     """When it was created."""
 
@@ -1058,8 +1288,8 @@ class FallbackResolution(Model):
     domain_verified: bool
     """Whether the sender's domain is verified on this account."""
     passed_over: Optional[str]
-    """Why this fallback is not used: `PROVIDER_INACTIVE`, or `DOMAIN_NOT_VERIFIED` if the sender's domain is
-    unverified on it; null if it is used.
+    """Why this fallback is not used: `PROVIDER_INACTIVE`, `DOMAIN_NOT_VERIFIED` if the sender's domain is unverified
+    on it, or `REGION` if it is not in the rule's region; null if it is used.
     """
 
 
@@ -1472,6 +1702,51 @@ class MetricsTotals(Model):
     """`total_complained` divided by `total_delivered`."""
 
 
+class _NewRoutingRamp(TypedDict):
+    start: int
+    """The most recipients of the first day."""
+    factor: float
+    """What each step multiplies the cap by, 1.01 to 10."""
+    every_days: int
+    """The days from one step to the next, 1 to 30."""
+
+
+class NewRoutingRamp(_NewRoutingRamp, total=False):
+    """How the daily cap of a target grows, so that mailbox providers get to know a new account."""
+
+    from_: Optional[str]
+    """The first day, in UTC; before it the target gets nothing. A ramp whose first day is over begins where it would
+    be now. The default is the day that the same ramp of the account has, or today.
+    """
+
+
+class NewRoutingRampBounds(TypedDict, total=False):
+    """The bounds of the rates of an account, beyond which the ramps of a rule do not grow."""
+
+    bounce_rate: Optional[float]
+    """The most bounces, as a part of the sent mails. The default is 0.05."""
+    complaint_rate: Optional[float]
+    """The most complaints, as a part of the delivered mails. The default is 0.001."""
+
+
+class _NewRoutingTarget(TypedDict):
+    provider_account_id: str
+    """The provider account."""
+    weight: int
+    """1 to 1,000. Each account gets its weight's part of the messages."""
+
+
+class NewRoutingTarget(_NewRoutingTarget, total=False):
+    """An account that gets a part of the messages."""
+
+    daily_cap: Optional[int]
+    """The most recipients of a day in UTC, of all messages of the rule."""
+    hourly_cap: Optional[int]
+    """The most recipients of an hour, of all messages of the rule."""
+    ramp: NewRoutingRamp
+    """How the daily cap grows until it reaches `daily_cap`, or without end."""
+
+
 class OidcMethod(Model):
     """The OpenID Connect provider at which users can sign in; null if there is none."""
 
@@ -1519,7 +1794,9 @@ class PassedOverRule(Model):
 
     rule: RoutingRule
     reason: str
-    """Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or `PROVIDER_INACTIVE`."""
+    """Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS`, `RECIPIENT_DOMAIN`,
+    `RECIPIENT_MAILBOX_PROVIDER`, `MESSAGE_CLASS`, `SIZE`, `TEST` or `PROVIDER_INACTIVE`.
+    """
 
 
 class PasswordResetDetail(Model):
@@ -1567,6 +1844,9 @@ class ProviderAccount(Model):
     """The provider."""
     display_name: str
     """The name of the account."""
+    region: Optional[AccountRegion]
+    """Where the provider's system is that takes the mail: `eu` or `us`; null if it is elsewhere, or not known (SMTP).
+    """
     is_active: bool
     """Whether the account sends messages."""
     webhook_url: str
@@ -1601,6 +1881,41 @@ class ProviderCircuit(Model):
     """Why the circuit is not closed; null if it is."""
     until: Optional[datetime]
     """When the next call may be made; null unless the circuit is open."""
+
+
+class ProviderDomainHealth(Model):
+    """What became of a provider account's mail to one recipient domain."""
+
+    recipient_domain: str
+    """The recipient domain. `(other)` stands for all domains beyond the 50 with the most mail and the first 500 of a
+    month, `(none)` for addresses that are not known any more.
+    """
+    attempts: int
+    """The number of calls to the provider, for one recipient each, that ended."""
+    accepted: int
+    """The number of attempts that the provider accepted."""
+    rejected: int
+    """The number of attempts that the provider refused for good."""
+    deferred: int
+    """The number of attempts that the provider, or later the recipient's server, put off."""
+    sent: int
+    """The number of recipients whose message the provider accepted."""
+    delivered: int
+    """The number of recipients whose message was delivered."""
+    bounced: int
+    """The number of recipients whose message bounced."""
+    complained: int
+    """The number of recipients who reported the message as spam."""
+    deferral_rate: Optional[float]
+    """`deferred` divided by `attempts`."""
+    bounce_rate: Optional[float]
+    """`bounced` divided by `sent`."""
+    complaint_rate: Optional[float]
+    """`complained` divided by `delivered`."""
+    delivery_rate: Optional[float]
+    """`delivered` divided by `sent`."""
+    accept_latency_ms: Optional[AcceptLatency]
+    """How long accepted calls took; null if there are fewer than 20."""
 
 
 class ProviderFailure(Model):
@@ -1638,6 +1953,61 @@ class ProviderHealth(Model):
     """The most concurrent calls to the provider, over all workers; null means no limit."""
 
 
+class ProviderHealthByDomain(Model):
+    """What became of a provider account's mail, by recipient domain."""
+
+    data: List[ProviderDomainHealth]
+    """The domains, those with the most mail first; `(other)` comes last."""
+    window: ProviderHealthWindow
+
+
+class ProviderHealthDetail(Model):
+    """How a provider account does at the moment, and what became of its mail."""
+
+    provider_account_id: str
+    """The provider account."""
+    provider_type: ProviderType
+    display_name: str
+    """The name of the account."""
+    is_active: bool
+    """Whether the account sends messages."""
+    circuit: Optional[ProviderCircuit]
+    """Whether calls to the account are made; null while Redis, which knows it, does not answer."""
+    throttled_rate_per_second: Optional[float]
+    """The calls per second, over all workers, to which Waypost holds back now because the provider throttles; null if
+    it does not throttle, or while Redis does not answer.
+    """
+    sending_paused_reason: Optional[str]
+    """Why the account cannot send, as reported by the provider; null if it can."""
+    failures: List[ProviderFailure]
+    """What is wrong with the account now, as the event PROVIDER_FAILING reports it."""
+    calls: RecentProviderCalls
+    max_rate_per_second: Optional[int]
+    """The most calls to the provider per second, over all workers; null means no limit."""
+    max_concurrency: Optional[int]
+    """The most concurrent calls to the provider, over all workers; null means no limit."""
+    windows: ProviderHealthWindows
+
+
+class ProviderHealthWindow(Model):
+    """The time that is counted."""
+
+    from_: datetime
+    """The start of the first quarter of an hour that is counted."""
+    to: datetime
+    """The end of the period, which is not part of it."""
+
+
+class ProviderHealthWindows(Model):
+    """What became of all mail of a provider account lately. The quarters of an hour that a window touches count
+    whole. Tests are not counted.
+    """
+
+    last15_minutes: ProviderMailFigures
+    last_day: ProviderMailFigures
+    last_week: ProviderMailFigures
+
+
 class ProviderImportResult(Model):
     """The result of an import from a provider."""
 
@@ -1649,6 +2019,40 @@ class ProviderImportResult(Model):
     """The number of entries that name no address, or that hold for some messages only."""
     next_cursor: Optional[str]
     """The `cursor` of the request that continues; null if all lists were read."""
+
+
+class ProviderMailFigures(Model):
+    """What became of some mail of a provider account. `attempts`, `accepted`, `rejected` and `accept_latency_ms` are
+    up to a minute late; the other numbers are exact. Rates have four decimals, are never above 1, and are null if
+    they are of fewer than 20.
+    """
+
+    attempts: int
+    """The number of calls to the provider, for one recipient each, that ended."""
+    accepted: int
+    """The number of attempts that the provider accepted."""
+    rejected: int
+    """The number of attempts that the provider refused for good."""
+    deferred: int
+    """The number of attempts that the provider, or later the recipient's server, put off."""
+    sent: int
+    """The number of recipients whose message the provider accepted."""
+    delivered: int
+    """The number of recipients whose message was delivered."""
+    bounced: int
+    """The number of recipients whose message bounced."""
+    complained: int
+    """The number of recipients who reported the message as spam."""
+    deferral_rate: Optional[float]
+    """`deferred` divided by `attempts`."""
+    bounce_rate: Optional[float]
+    """`bounced` divided by `sent`."""
+    complaint_rate: Optional[float]
+    """`complained` divided by `delivered`."""
+    delivery_rate: Optional[float]
+    """`delivered` divided by `sent`."""
+    accept_latency_ms: Optional[AcceptLatency]
+    """How long accepted calls took; null if there are fewer than 20."""
 
 
 class RateLimits(Model):
@@ -1762,7 +2166,11 @@ class _ResolveRouteRequest(TypedDict):
 class ResolveRouteRequest(_ResolveRouteRequest, total=False):
     """The message to resolve the route of."""
 
+    to: Recipients
     tags: Sequence[str]
+    message_class: MessageClass
+    size_bytes: int
+    test: bool
 
 
 class RetriedDeadJobs(Model):
@@ -1804,13 +2212,94 @@ class RouteResolution(Model):
     passed_over: List[PassedOverRule]
     """The rules that were checked before and skipped, in order."""
     account: Optional[ProviderAccount]
-    """The account that would send the message; null if there is none."""
+    """The account that would send the message; null if there is none. Of several targets each message gets one, so
+    the next message may get another.
+    """
     domain_verified: bool
     """Whether the sender's domain is verified on this account."""
+    targets: List[TargetResolution]
+    """The targets of the rule, in order; empty if one account sends all its messages."""
     fallbacks: List[FallbackResolution]
     """The fallbacks of the rule, in order."""
     refusal: Optional[str]
-    """Why a send would be refused: `NO_ACTIVE_PROVIDER` or `DOMAIN_NOT_VERIFIED`; null if it would be accepted."""
+    """Why a send would be refused: `NO_ACTIVE_PROVIDER` (in the region of the rule) or `DOMAIN_NOT_VERIFIED`; null if
+    it would be accepted.
+    """
+
+
+class RoutingProgress(Model):
+    """How far a routing rule is."""
+
+    targets: List[RoutingTargetProgress]
+    """The targets of the rule in their order; empty if one account sends all its messages."""
+
+
+class RoutingRamp(Model):
+    """How the daily cap of a target grows, so that mailbox providers get to know a new account."""
+
+    start: int
+    """The most recipients of the first day."""
+    factor: float
+    """What each step multiplies the cap by, 1.01 to 10."""
+    every_days: int
+    """The days from one step to the next, 1 to 30."""
+    from_: str
+    """The first day, in UTC; before it the target gets nothing."""
+
+
+class RoutingRampBounds(Model):
+    """The bounds of the rates of an account, for all its mail, beyond which the ramps of a rule do not grow."""
+
+    bounce_rate: float
+    """The most bounces, as a part of the sent mails."""
+    complaint_rate: float
+    """The most complaints, as a part of the delivered mails."""
+
+
+class RoutingRampProgress(Model):
+    """How far the ramp of a target is."""
+
+    cap: int
+    """The most recipients of this day by the ramp; 0 before its first day."""
+    state: RoutingRampState
+    """`notBegun` before its first day; `growing`; `held` while a rate is beyond its bound; `finished`, and then it
+    limits no more.
+    """
+    since: datetime
+    """Since when it is in this state."""
+    next_step_on: Optional[str]
+    """The day of UTC of the next step, or of the first; null while it is held, and when it is finished."""
+    bounce_rate: Optional[float]
+    """The part of the account's sent mails that bounced, over a day, or over a week if fewer than 100 were sent in a
+    day; null if fewer than 100 were.
+    """
+    complaint_rate: Optional[float]
+    """The part of the account's delivered mails that was reported as spam, over the same time; null as `bounce_rate`
+    is.
+    """
+    sent: int
+    """How many mails the account sent in that time."""
+    steps: List[RoutingRampStep]
+    """What happened to the ramp, the newest first, up to 50."""
+
+
+class RoutingRampStep(Model):
+    """Something that happened to a ramp."""
+
+    at: datetime
+    action: RoutingRampAction
+    """`begin`: its first day came. `step`: the cap grew. `hold`: a rate passed its bound. `halve`: a rate passed
+    twice its bound. `resume`: the rates are within their bounds again. `finish`: the cap reached that of the
+    target.
+    """
+    cap_before: int
+    """The cap of a day before."""
+    cap_after: int
+    """The cap of a day from then on."""
+    bounce_rate: Optional[float]
+    """The rate then; null if it was not known."""
+    complaint_rate: Optional[float]
+    """The rate then; null if it was not known."""
 
 
 class RoutingRule(Model):
@@ -1834,10 +2323,49 @@ class RoutingRule(Model):
     """The tags."""
     tag_match: TagMatch
     """Whether a message must have `any` or `all` of the tags."""
+    recipient_domains: List[str]
+    """The domains of the recipients, such as `example.com` or `*.example.com`: every recipient of a message must
+    match one of them. Empty for all recipients.
+    """
+    recipient_mailbox_providers: List[MailboxProvider]
+    """The mailbox providers of the recipients, by the MX records of their domains: every recipient of a message must
+    have one of them. `other` are all that are not named. Empty for all recipients. A domain that is not known yet
+    matches none: it is looked up after the first message to it.
+    """
+    message_class: Optional[MessageClass]
+    """The class that messages have: `transactional` or `bulk`; null for both."""
+    min_size_bytes: Optional[int]
+    """The smallest size of messages, in bytes: subject, bodies and decoded attachments. What single recipients have
+    instead does not count. Null for no bound.
+    """
+    max_size_bytes: Optional[int]
+    """The largest size of messages, in bytes; null for no bound."""
+    test: Optional[bool]
+    """Whether the rule is for tests only (true) or for live messages only (false); null for both."""
+    region: Optional[AccountRegion]
+    """The region that accounts must be in to send the messages: `eu` or `us`; null for anywhere. Accounts outside of
+    it are skipped, whatever else fails.
+    """
     provider_account_id: str
-    """The account that sends the messages."""
+    """The account that sends the messages; of a rule with targets, that of the first."""
+    targets: List[RoutingTarget]
+    """The accounts that share the messages; empty if one account sends them all."""
+    sticky: RoutingStickiness
+    """Which messages always have the same target: `none`, those to one `recipientDomain` (of the first recipient), or
+    those of one `sender`.
+    """
+    prefer: RoutingPreference
+    """Whether targets share the messages by their `weight` alone, or also by their `health`: the weight of a target
+    whose mail fails is lowered until its mail succeeds again.
+    """
+    over_cap: RoutingOverCap
+    """What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it waits
+    (`wait`).
+    """
+    ramp_bounds: RoutingRampBounds
+    """The bounds of the rates of an account, beyond which its ramp does not grow."""
     fallback_provider_account_ids: List[str]
-    """The accounts that send if this account cannot, in this order."""
+    """The accounts that send if this account, or none of the targets, can, in this order."""
     on_unknown: OnUnknown
     """What to do if the provider's response to a call is lost: `wait` for evidence and send again if there is none,
     `resend` at once (the recipient may get the message twice), or `fail` (the message may have been sent).
@@ -1846,6 +2374,70 @@ class RoutingRule(Model):
     """When it was created."""
     updated_at: datetime
     """When it was last changed."""
+
+
+class RoutingSimulation(Model):
+    """What the live messages of a period would have done. Accounts and their domains count as they are now."""
+
+    from_: datetime
+    """The begin of the period."""
+    to: datetime
+    """The end of the period, which is not part of it."""
+    messages: int
+    """The messages that were accepted in the period."""
+    recipients: int
+    """The recipients of these messages."""
+    sampled_one_in: int
+    """1 if every message was looked at. Of more than 100,000, one in so many was, and the counts are multiplied by
+    it.
+    """
+    accounts: List[SimulatedAccount]
+    """The accounts that the messages went to, in the simulation or in fact."""
+    rules: List[SimulatedRuleCounts]
+    """The rules in the order in which they are checked."""
+    without_rule: int
+    """Messages without a matching rule, and those that name their account."""
+    refused: SimulatedRefusals
+    unsent: int
+    """Recipients that would have waited for a cap until sending is given up."""
+
+
+class RoutingTarget(Model):
+    """An account that gets a part of a rule's messages."""
+
+    provider_account_id: str
+    """The provider account."""
+    weight: int
+    """1 to 1,000. Each account gets its weight's part of the messages."""
+    daily_cap: Optional[int]
+    """The most recipients of a day in UTC; null for no cap."""
+    hourly_cap: Optional[int]
+    """The most recipients of an hour; null for no cap."""
+    ramp: Optional[RoutingRamp]
+    """How its daily cap grows; null if it does not."""
+
+
+class RoutingTargetProgress(Model):
+    """How far a target of a routing rule is."""
+
+    provider_account_id: str
+    """The provider account."""
+    weight: int
+    """1 to 1,000. Each account gets its weight's part of the messages."""
+    used_today: int
+    """How many recipients of the rule's messages it had on this day in UTC. Counted if it has a daily cap, and a
+    little ahead: workers reserve several at once.
+    """
+    daily_cap: Optional[int]
+    """The most recipients of this day, by `daily_cap` and by the ramp; null for no cap."""
+    used_this_hour: int
+    """How many recipients of the rule's messages it had in this hour. Counted if it has an `hourly_cap`, and a little
+    ahead.
+    """
+    hourly_cap: Optional[int]
+    """The most recipients of an hour; null for no cap."""
+    ramp: Optional[RoutingRampProgress]
+    """How far its ramp is; null if it has none."""
 
 
 class SchedulerTask(Model):
@@ -1866,7 +2458,9 @@ class SchedulerTask(Model):
     took_ms: Optional[int]
     """How long the last finished run took, in milliseconds."""
     lag_ms: int
-    """How long ago the last successful run was, less one interval, in milliseconds."""
+    """How long ago the last successful run was, less one interval and the ten seconds within which a run is stored,
+    in milliseconds.
+    """
     is_late: bool
     """Whether the task needs attention."""
     last_error: Optional[str]
@@ -1929,6 +2523,7 @@ class SendMessageRequest(_SendMessageRequest, total=False):
     headers: Mapping[str, str]
     attachments: Sequence[MessageAttachment]
     tags: Sequence[str]
+    message_class: MessageClass
     metadata: Mapping[str, Any]
     template_id: str
     locale: str
@@ -1975,6 +2570,147 @@ class SendTemplateTestRequest(_SendTemplateTestRequest, total=False):
     locale: str
     from_: str
     subject: str
+
+
+class SenderDomain(Model):
+    """A sender domain, across the accounts that have it."""
+
+    domain: str
+    """The domain name, in ASCII."""
+    status: SenderDomainStatus
+    """`complete`: DNS has all records that mail needs. `incomplete`: some are missing or differ, and were never
+    found. `broken`: some were found before, and two checks missed them. `unknown`: DNS was not asked yet or could
+    not be asked, or no account names its records.
+    """
+    accounts: List[SenderDomainAccount]
+    """The accounts that have the domain."""
+    spf: SenderDomainSpf
+    dkim: List[SenderDomainDkim]
+    """The DKIM records that the accounts want."""
+    dmarc: SenderDomainDmarc
+    conflicts: List[SenderDomainConflict]
+    """What is wrong with the domain as a whole."""
+    checked_at: Optional[datetime]
+    """When DNS was last asked; null before the first check."""
+    broken_since: Optional[datetime]
+    """Since when DNS lacks records that it had; null if it has them."""
+
+
+class SenderDomainAccount(Model):
+    """A sender domain at one account."""
+
+    provider_account_id: str
+    """The provider account."""
+    provider_type: ProviderType
+    display_name: str
+    """The name of the account."""
+    domain_id: str
+    """The id of the domain in `/v1/providers/:id/domains`."""
+    state: DomainState
+    """The provider's verdict, which decides whether the account may send from the domain."""
+    records: List[SenderDomainRecord]
+    """The records that the provider wants, with what DNS has."""
+
+
+class SenderDomainConflict(Model):
+    """Something that is wrong with a domain as a whole."""
+
+    code: SenderDomainConflictCode
+    """The kind of conflict, for programs."""
+    message: str
+    """What is wrong and what to do, for people."""
+    names: List[str]
+    """The names of the records."""
+
+
+class SenderDomainDkim(Model):
+    """A DKIM record that an account wants."""
+
+    provider_account_id: str
+    """The provider account."""
+    selector: str
+    """The DKIM selector."""
+    name: str
+    """The full name of the record."""
+    status: DnsFoundStatus
+    """Whether DNS has the record."""
+
+
+class SenderDomainDmarc(Model):
+    """The DMARC policy of a domain."""
+
+    record: Optional[str]
+    """The record; null if there is none."""
+    policy_domain: Optional[str]
+    """The domain that has the record: this one, or one above it."""
+    policy: Optional[DmarcPolicy]
+    """What receivers do with mail that does not pass; null without a valid record."""
+    status: DmarcStatus
+    aligned_spf: Optional[bool]
+    """Whether the return paths of all accounts are of this domain, as far as the policy asks for it; null if there is
+    no policy or an account does not name its records.
+    """
+    aligned_dkim: Optional[bool]
+    """The same of the signatures of all accounts. Mail passes if one of both is aligned."""
+
+
+class SenderDomainRecord(Model):
+    """A DNS record that a provider wants, with what DNS has."""
+
+    type: DnsRecordType
+    """The type of the record."""
+    name: str
+    """The full name of the record."""
+    value: str
+    """The value that the provider wants."""
+    priority: Optional[int]
+    """The priority of an MX record; null for other types."""
+    purpose: DnsRecordPurpose
+    """What the record is for."""
+    status: DnsRecordStatus
+    """Whether the provider found the record."""
+    found: List[str]
+    """The values that DNS has there; of SPF and DMARC, the records of that kind."""
+    found_status: DnsFoundStatus
+    """Whether DNS has the record; `unknown` if DNS was not or could not be asked."""
+
+
+class SenderDomainSpf(Model):
+    """The SPF record of a domain. A domain has one record for all of its senders."""
+
+    record: Optional[str]
+    """The record; the first, if there are several; null if there is none."""
+    status: SpfStatus
+    """Whether receivers accept it. Accounts may do without one: SENDGRID, POSTMARK and SES send with return paths of
+    other domains.
+    """
+    lookups: int
+    """The look-ups that it causes, with those of included records, up to 50."""
+    lookups_max: int
+    """The look-ups that receivers make (RFC 7208, 4.6.4)."""
+    void_lookups: int
+    """The look-ups that find nothing. Receivers accept two."""
+    missing: List[str]
+    """The mechanisms that accounts want and the record lacks."""
+    recommended: Optional[str]
+    """One record for all accounts; null if the record need not be changed."""
+
+
+class SenderDomainSummary(Model):
+    """A sender domain in a list."""
+
+    domain: str
+    """The domain name, in ASCII."""
+    status: SenderDomainStatus
+    """What the last check found."""
+    provider_account_ids: List[str]
+    """The provider accounts that have the domain."""
+    conflicts: List[SenderDomainConflictCode]
+    """The kinds of conflicts that the last check found."""
+    checked_at: Optional[datetime]
+    """When DNS was last asked; null before the first check."""
+    broken_since: Optional[datetime]
+    """Since when DNS lacks records that it had; null if it has them."""
 
 
 class SeriesQuery(Model):
@@ -2051,6 +2787,63 @@ class SignInMethods(Model):
     oidc: Optional[OidcMethod]
 
 
+class SimulateRoutingRequest(TypedDict, total=False):
+    """The rules to try, and on which messages."""
+
+    rules: Sequence[CreateRoutingRuleRequest]
+    period: RoutingSimulationPeriod
+
+
+class SimulatedAccount(Model):
+    """The recipients of an account."""
+
+    provider_account_id: str
+    """The provider account."""
+    recipients: int
+    """Recipients in the simulation."""
+    actual_recipients: int
+    """Recipients in fact."""
+
+
+class SimulatedRefusals(Model):
+    """Messages that would have been refused."""
+
+    no_active_provider: int
+    """Messages refused with `NO_ACTIVE_PROVIDER`."""
+    domain_not_verified: int
+    """Messages refused with `DOMAIN_NOT_VERIFIED`."""
+
+
+class SimulatedRuleCounts(Model):
+    """What a rule decided."""
+
+    id: Optional[str]
+    """The id of the rule; null for one of the request."""
+    name: str
+    """The name."""
+    messages: int
+    """The messages that it decided."""
+    recipients: int
+    """The recipients of these messages."""
+    targets: List[SimulatedTarget]
+    """The targets of the rule, in order; empty if one account sends all its messages."""
+
+
+class SimulatedTarget(Model):
+    """What a target got."""
+
+    provider_account_id: str
+    """The provider account."""
+    recipients: int
+    """The recipients that it got."""
+    over_hourly_cap: int
+    """Recipients for whom its hourly cap was reached."""
+    over_daily_cap: int
+    """Recipients for whom its daily cap was reached."""
+    waited: int
+    """Recipients that waited for a later hour and then went to it."""
+
+
 class StartTotpRequest(TypedDict):
     """How to begin a second factor."""
 
@@ -2091,6 +2884,41 @@ class Suppression(Model):
     message_id: Optional[str]
     """The message that bounced, that was reported or whose unsubscribe link was used; null if no message caused the
     suppression or it is not known. The message may have been deleted since.
+    """
+
+
+class TargetResolution(Model):
+    """A target of the matching rule."""
+
+    provider_account_id: str
+    """The provider account."""
+    weight: int
+    """The weight that the rule gives it."""
+    health_percent: int
+    """The percent of the weight that counts now for the domain of the first recipient: below 100 if the rule prefers
+    healthy targets and the mail of this one fails.
+    """
+    share: float
+    """The part of the rule's messages that it gets now, from 0 to 1."""
+    domain_verified: bool
+    """Whether the sender's domain is verified on this account."""
+    used_today: int
+    """How many recipients of the rule's messages it had on this day in UTC. Counted if it has a daily cap, and a
+    little ahead: workers reserve several at once.
+    """
+    daily_cap: Optional[int]
+    """The most recipients of this day, by `daily_cap` and by the ramp; null for no cap."""
+    used_this_hour: int
+    """How many recipients of the rule's messages it had in this hour. Counted if it has an `hourly_cap`, and a little
+    ahead.
+    """
+    hourly_cap: Optional[int]
+    """The most recipients of an hour; null for no cap."""
+    ramp_state: Optional[RoutingRampState]
+    """The state of its ramp: `notBegun`, `growing`, `held` or `finished`; null without one."""
+    passed_over: Optional[str]
+    """Why this target gets no messages: `PROVIDER_INACTIVE`; `DOMAIN_NOT_VERIFIED` if the sender's domain is
+    unverified on it; `REGION` if it is not in the rule's region; `RAMP_NOT_BEGUN`; null if it gets some.
     """
 
 
@@ -2333,7 +3161,19 @@ class UpdateRoutingRuleRequest(TypedDict, total=False):
     sender_domain: Optional[str]
     tags: Sequence[str]
     tag_match: TagMatch
+    recipient_domains: Sequence[str]
+    recipient_mailbox_providers: Sequence[MailboxProvider]
+    message_class: Optional[MessageClass]
+    min_size_bytes: Optional[int]
+    max_size_bytes: Optional[int]
+    test: Optional[bool]
+    region: Optional[AccountRegion]
     provider_account_id: str
+    targets: Sequence[NewRoutingTarget]
+    sticky: RoutingStickiness
+    prefer: RoutingPreference
+    over_cap: RoutingOverCap
+    ramp_bounds: NewRoutingRampBounds
     fallback_provider_account_ids: Sequence[str]
     on_unknown: OnUnknown
 
@@ -2701,7 +3541,9 @@ class SuppressionRemovedEvent(Model):
 
 
 class DomainVerifiedEvent(Model):
-    """A sender domain became verified."""
+    """A sender domain became verified at its provider (source `provider`), or its DNS records are there again (source
+    `dns`).
+    """
 
     event: Literal["DOMAIN_VERIFIED"]
     """The type of the event."""
@@ -2711,8 +3553,9 @@ class DomainVerifiedEvent(Model):
 
 
 class DomainBrokenEvent(Model):
-    """A sender domain that was verified no longer is: the provider reports it as unverified or no longer lists it, or
-    the credentials no longer show it.
+    """A sender domain is broken. With the source `provider`: it was verified and no longer is; the provider reports
+    it as unverified or no longer lists it, or the credentials no longer show it. With the source `dns`: two checks
+    in a row, ten minutes apart, missed DNS records that were there.
     """
 
     event: Literal["DOMAIN_BROKEN"]
@@ -2944,7 +3787,11 @@ class DomainEventData(Model):
     provider_account_id: str
     """The account."""
     state: DomainState
-    """The state of the domain; `unknown` if the credentials do not show it."""
+    """The provider's verdict on the domain; `unknown` if the credentials do not show it."""
+    source: DomainEventSource
+    """Who judged the domain: the provider, or Waypost by its own look-ups in DNS."""
+    records: List[LostDnsRecord]
+    """If the source is `dns` and the domain is broken: the records that DNS had and has no longer."""
     metadata: Optional[Dict[str, Any]]
     """Only in a test event: `{"test": true}`."""
 
@@ -3004,6 +3851,10 @@ class DnsRecord(Model):
     """What the record is for."""
     status: DnsRecordStatus
     """Whether the provider found the record."""
+    found: List[str]
+    """The values that DNS had there at the last check; of SPF and DMARC, the records of that kind."""
+    found_status: DnsFoundStatus
+    """Whether DNS had the record at the last check; `unknown` if DNS was not or could not be asked."""
 
 
 class ErrorDetails(Model):
@@ -3050,6 +3901,19 @@ class EventSecrets(TypedDict, total=False):
     topic_arn: str
     """SES: the ARN of the SNS topic that the configuration set publishes to. It must be in the region of the account.
     """
+
+
+class LostDnsRecord(Model):
+    """LostDnsRecord."""
+
+    type: DnsRecordType
+    """The type of the record."""
+    name: str
+    """The full name of the record."""
+    purpose: DnsRecordPurpose
+    """What the record is for."""
+    found_status: DnsFoundStatus
+    """Whether DNS has another record there (`mismatch`) or none (`missing`)."""
 
 
 class _MailgunCredentials(TypedDict):

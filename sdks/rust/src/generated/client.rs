@@ -56,6 +56,12 @@ impl Waypost {
         resources::Providers::new(&self.http)
     }
 
+    /// The sender domains.
+    #[must_use]
+    pub fn sender_domains(&self) -> resources::SenderDomains {
+        resources::SenderDomains::new(&self.http)
+    }
+
     /// Rules that select the provider account of a message.
     #[must_use]
     pub fn routing_rules(&self) -> resources::RoutingRules {

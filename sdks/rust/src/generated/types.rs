@@ -113,6 +113,20 @@ impl AcceptInvitationRequest {
     }
 }
 
+/// How long half and 95 % of the accepted calls took at most, in milliseconds, accurate to 10 %.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AcceptLatency {
+    /// The time that half of the messages did not exceed, in milliseconds.
+    pub p50: i64,
+    /// The time that 95 % of the messages did not exceed, in milliseconds.
+    pub p95: i64,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 /// The new password.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 
@@ -378,6 +392,9 @@ pub struct BatchMessage {
     /// Up to 10 tags, for routing rules and analytics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
+    /// What kind of mail the message is, for routing rules: `transactional` (the default) or `bulk`.
+    #[serde(rename = "messageClass", skip_serializing_if = "Option::is_none")]
+    pub message_class: Option<MessageClass>,
     /// Any JSON object of up to 64 KiB. It is stored with the message and included in its webhook events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
@@ -451,6 +468,7 @@ impl BatchMessage {
             headers: Default::default(),
             attachments: Default::default(),
             tags: Default::default(),
+            message_class: Default::default(),
             metadata: Default::default(),
             template_id: Default::default(),
             locale: Default::default(),
@@ -540,6 +558,13 @@ impl BatchMessage {
     #[must_use]
     pub fn tags(mut self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tags = Some(tags.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// What kind of mail the message is, for routing rules: `transactional` (the default) or `bulk`.
+    #[must_use]
+    pub fn message_class(mut self, message_class: impl Into<MessageClass>) -> Self {
+        self.message_class = Some(message_class.into());
         self
     }
 
@@ -795,6 +820,9 @@ pub struct ConnectedProvider {
     /// The name of the account.
     #[serde(rename = "displayName")]
     pub display_name: String,
+    /// Where the provider's system is that takes the mail: `eu` or `us`; null if it is elsewhere, or not known
+    /// (SMTP).
+    pub region: Option<AccountRegion>,
     /// Whether the account sends messages.
     #[serde(rename = "isActive")]
     pub is_active: bool,
@@ -975,9 +1003,51 @@ pub struct CreateRoutingRuleRequest {
     /// Whether a message must have `any` (the default) or `all` of the tags.
     #[serde(rename = "tagMatch", skip_serializing_if = "Option::is_none")]
     pub tag_match: Option<TagMatch>,
-    /// The account that sends the messages.
-    #[serde(rename = "providerAccountId")]
-    pub provider_account_id: String,
+    /// The domains of the recipients, such as `example.com` or `*.example.com`, up to 50: every recipient of a
+    /// message must match one of them. An empty list matches all recipients.
+    #[serde(rename = "recipientDomains", skip_serializing_if = "Option::is_none")]
+    pub recipient_domains: Option<Vec<String>>,
+    /// The mailbox providers of the recipients, by the MX records of their domains: `google`, `microsoft`, `yahoo` or
+    /// `other`. Every recipient of a message must have one of them. An empty list matches all recipients.
+    #[serde(rename = "recipientMailboxProviders", skip_serializing_if = "Option::is_none")]
+    pub recipient_mailbox_providers: Option<Vec<MailboxProvider>>,
+    /// The class that messages have: `transactional` or `bulk`. The default is both.
+    #[serde(rename = "messageClass", skip_serializing_if = "Option::is_none")]
+    pub message_class: Option<MessageClass>,
+    /// The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+    #[serde(rename = "minSizeBytes", skip_serializing_if = "Option::is_none")]
+    pub min_size_bytes: Option<i64>,
+    /// The largest size of messages, in bytes.
+    #[serde(rename = "maxSizeBytes", skip_serializing_if = "Option::is_none")]
+    pub max_size_bytes: Option<i64>,
+    /// Whether the rule is for tests only (true) or for live messages only (false).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<bool>,
+    /// The region that accounts must be in to send the messages: `eu` or `us`. All accounts of the rule must be in
+    /// it. The default is anywhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<AccountRegion>,
+    /// The account that sends the messages. A rule has this or `targets`.
+    #[serde(rename = "providerAccountId", skip_serializing_if = "Option::is_none")]
+    pub provider_account_id: Option<String>,
+    /// Up to 10 accounts that share the messages by weight, instead of `providerAccountId`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Vec<NewRoutingTarget>>,
+    /// Which messages always have the same target: `none` (the default), those to one `recipientDomain` (of the first
+    /// recipient), or those of one `sender`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sticky: Option<RoutingStickiness>,
+    /// Whether targets share the messages by their `weight` alone (the default), or also by their `health`: a target
+    /// whose mail fails gets less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefer: Option<RoutingPreference>,
+    /// What becomes of a message whose target has reached its cap: the `next` target or fallback sends it (the
+    /// default), or it waits (`wait`).
+    #[serde(rename = "overCap", skip_serializing_if = "Option::is_none")]
+    pub over_cap: Option<RoutingOverCap>,
+    /// The bounds of the rates of an account, beyond which its ramp does not grow.
+    #[serde(rename = "rampBounds", skip_serializing_if = "Option::is_none")]
+    pub ramp_bounds: Option<NewRoutingRampBounds>,
     /// Up to 5 accounts that send if this account cannot, in this order.
     #[serde(rename = "fallbackProviderAccountIds", skip_serializing_if = "Option::is_none")]
     pub fallback_provider_account_ids: Option<Vec<String>>,
@@ -991,7 +1061,7 @@ pub struct CreateRoutingRuleRequest {
 impl CreateRoutingRuleRequest {
     /// Makes it from what it needs.
     #[must_use]
-    pub fn new(name: impl Into<String>, provider_account_id: impl Into<String>) -> Self {
+    pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             priority: Default::default(),
@@ -999,7 +1069,19 @@ impl CreateRoutingRuleRequest {
             sender_domain: Default::default(),
             tags: Default::default(),
             tag_match: Default::default(),
-            provider_account_id: provider_account_id.into(),
+            recipient_domains: Default::default(),
+            recipient_mailbox_providers: Default::default(),
+            message_class: Default::default(),
+            min_size_bytes: Default::default(),
+            max_size_bytes: Default::default(),
+            test: Default::default(),
+            region: Default::default(),
+            provider_account_id: Default::default(),
+            targets: Default::default(),
+            sticky: Default::default(),
+            prefer: Default::default(),
+            over_cap: Default::default(),
+            ramp_bounds: Default::default(),
             fallback_provider_account_ids: Default::default(),
             on_unknown: Default::default(),
         }
@@ -1037,6 +1119,105 @@ impl CreateRoutingRuleRequest {
     #[must_use]
     pub fn tag_match(mut self, tag_match: impl Into<TagMatch>) -> Self {
         self.tag_match = Some(tag_match.into());
+        self
+    }
+
+    /// The domains of the recipients, such as `example.com` or `*.example.com`, up to 50: every recipient of a
+    /// message must match one of them.
+    #[must_use]
+    pub fn recipient_domains(mut self, recipient_domains: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.recipient_domains = Some(recipient_domains.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The mailbox providers of the recipients, by the MX records of their domains: `google`, `microsoft`, `yahoo` or
+    /// `other`.
+    #[must_use]
+    pub fn recipient_mailbox_providers(
+        mut self,
+        recipient_mailbox_providers: impl IntoIterator<Item = impl Into<MailboxProvider>>,
+    ) -> Self {
+        self.recipient_mailbox_providers = Some(recipient_mailbox_providers.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The class that messages have: `transactional` or `bulk`.
+    #[must_use]
+    pub fn message_class(mut self, message_class: impl Into<MessageClass>) -> Self {
+        self.message_class = Some(message_class.into());
+        self
+    }
+
+    /// The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+    #[must_use]
+    pub fn min_size_bytes(mut self, min_size_bytes: i64) -> Self {
+        self.min_size_bytes = Some(min_size_bytes);
+        self
+    }
+
+    /// The largest size of messages, in bytes.
+    #[must_use]
+    pub fn max_size_bytes(mut self, max_size_bytes: i64) -> Self {
+        self.max_size_bytes = Some(max_size_bytes);
+        self
+    }
+
+    /// Whether the rule is for tests only (true) or for live messages only (false).
+    #[must_use]
+    pub fn test(mut self, test: bool) -> Self {
+        self.test = Some(test);
+        self
+    }
+
+    /// The region that accounts must be in to send the messages: `eu` or `us`.
+    #[must_use]
+    pub fn region(mut self, region: impl Into<AccountRegion>) -> Self {
+        self.region = Some(region.into());
+        self
+    }
+
+    /// The account that sends the messages.
+    #[must_use]
+    pub fn provider_account_id(mut self, provider_account_id: impl Into<String>) -> Self {
+        self.provider_account_id = Some(provider_account_id.into());
+        self
+    }
+
+    /// Up to 10 accounts that share the messages by weight, instead of `providerAccountId`.
+    #[must_use]
+    pub fn targets(mut self, targets: impl IntoIterator<Item = impl Into<NewRoutingTarget>>) -> Self {
+        self.targets = Some(targets.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Which messages always have the same target: `none` (the default), those to one `recipientDomain` (of the first
+    /// recipient), or those of one `sender`.
+    #[must_use]
+    pub fn sticky(mut self, sticky: impl Into<RoutingStickiness>) -> Self {
+        self.sticky = Some(sticky.into());
+        self
+    }
+
+    /// Whether targets share the messages by their `weight` alone (the default), or also by their `health`: a target
+    /// whose mail fails gets less.
+    #[must_use]
+    pub fn prefer(mut self, prefer: impl Into<RoutingPreference>) -> Self {
+        self.prefer = Some(prefer.into());
+        self
+    }
+
+    /// What becomes of a message whose target has reached its cap: the `next` target or fallback sends it (the
+    /// default), or it waits (`wait`).
+    #[must_use]
+    pub fn over_cap(mut self, over_cap: impl Into<RoutingOverCap>) -> Self {
+        self.over_cap = Some(over_cap.into());
+        self
+    }
+
+    /// The bounds of the rates of an account, beyond which its ramp does not grow.
+    #[must_use]
+    pub fn ramp_bounds(mut self, ramp_bounds: impl Into<NewRoutingRampBounds>) -> Self {
+        self.ramp_bounds = Some(ramp_bounds.into());
         self
     }
 
@@ -1460,9 +1641,13 @@ pub struct DomainVerification {
     pub is_verified: bool,
     /// `verified`, `unverified`, or `unknown` if the credentials give no access to the domain.
     pub state: DomainState,
-    /// The DNS records to publish, each with `type`, `name`, `value`, `priority`, `purpose` and `status`.
+    /// The DNS records to publish, each with `type`, `name`, `value`, `priority`, `purpose` and the provider's
+    /// `status`; and with what DNS had at the last check, `found` and `foundStatus`.
     #[serde(rename = "dnsRecords")]
     pub dns_records: Vec<DnsRecord>,
+    /// When Waypost last looked the records up in DNS; null before the first check.
+    #[serde(rename = "dnsCheckedAt")]
+    pub dns_checked_at: Option<DateTime<Utc>>,
     /// When it was created.
     #[serde(rename = "createdAt")]
     pub created_at: DateTime<Utc>,
@@ -1561,8 +1746,8 @@ pub struct FallbackResolution {
     /// Whether the sender's domain is verified on this account.
     #[serde(rename = "domainVerified")]
     pub domain_verified: bool,
-    /// Why this fallback is not used: `PROVIDER_INACTIVE`, or `DOMAIN_NOT_VERIFIED` if the sender's domain is
-    /// unverified on it; null if it is used.
+    /// Why this fallback is not used: `PROVIDER_INACTIVE`, `DOMAIN_NOT_VERIFIED` if the sender's domain is unverified
+    /// on it, or `REGION` if it is not in the rule's region; null if it is used.
     #[serde(rename = "passedOver")]
     pub passed_over: Option<String>,
 
@@ -2249,6 +2434,162 @@ pub struct MetricsTotals {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// How the daily cap of a target grows, so that mailbox providers get to know a new account.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct NewRoutingRamp {
+    /// The most recipients of the first day.
+    pub start: i64,
+    /// What each step multiplies the cap by, 1.01 to 10.
+    pub factor: f64,
+    /// The days from one step to the next, 1 to 30.
+    #[serde(rename = "everyDays")]
+    pub every_days: i64,
+    /// The first day, in UTC; before it the target gets nothing. A ramp whose first day is over begins where it would
+    /// be now. The default is the day that the same ramp of the account has, or today.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Option<String>>,
+}
+
+impl NewRoutingRamp {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(start: i64, factor: f64, every_days: i64) -> Self {
+        Self { start, factor, every_days, from: Default::default() }
+    }
+
+    /// The first day, in UTC; before it the target gets nothing.
+    #[must_use]
+    pub fn from(mut self, from: impl Into<String>) -> Self {
+        self.from = Some(Some(from.into()));
+        self
+    }
+
+    /// Clears `from`.
+    #[must_use]
+    pub fn clear_from(mut self) -> Self {
+        self.from = Some(None);
+        self
+    }
+}
+
+/// The bounds of the rates of an account, beyond which the ramps of a rule do not grow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct NewRoutingRampBounds {
+    /// The most bounces, as a part of the sent mails. The default is 0.05.
+    #[serde(rename = "bounceRate", skip_serializing_if = "Option::is_none")]
+    pub bounce_rate: Option<Option<f64>>,
+    /// The most complaints, as a part of the delivered mails. The default is 0.001.
+    #[serde(rename = "complaintRate", skip_serializing_if = "Option::is_none")]
+    pub complaint_rate: Option<Option<f64>>,
+}
+
+impl NewRoutingRampBounds {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { bounce_rate: Default::default(), complaint_rate: Default::default() }
+    }
+
+    /// The most bounces, as a part of the sent mails.
+    #[must_use]
+    pub fn bounce_rate(mut self, bounce_rate: f64) -> Self {
+        self.bounce_rate = Some(Some(bounce_rate));
+        self
+    }
+
+    /// Clears `bounceRate`.
+    #[must_use]
+    pub fn clear_bounce_rate(mut self) -> Self {
+        self.bounce_rate = Some(None);
+        self
+    }
+
+    /// The most complaints, as a part of the delivered mails.
+    #[must_use]
+    pub fn complaint_rate(mut self, complaint_rate: f64) -> Self {
+        self.complaint_rate = Some(Some(complaint_rate));
+        self
+    }
+
+    /// Clears `complaintRate`.
+    #[must_use]
+    pub fn clear_complaint_rate(mut self) -> Self {
+        self.complaint_rate = Some(None);
+        self
+    }
+}
+
+/// An account that gets a part of the messages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct NewRoutingTarget {
+    /// The provider account.
+    #[serde(rename = "providerAccountId")]
+    pub provider_account_id: String,
+    /// 1 to 1,000. Each account gets its weight's part of the messages.
+    pub weight: i64,
+    /// The most recipients of a day in UTC, of all messages of the rule.
+    #[serde(rename = "dailyCap", skip_serializing_if = "Option::is_none")]
+    pub daily_cap: Option<Option<i64>>,
+    /// The most recipients of an hour, of all messages of the rule.
+    #[serde(rename = "hourlyCap", skip_serializing_if = "Option::is_none")]
+    pub hourly_cap: Option<Option<i64>>,
+    /// How the daily cap grows until it reaches `dailyCap`, or without end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<NewRoutingRamp>,
+}
+
+impl NewRoutingTarget {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new(provider_account_id: impl Into<String>, weight: i64) -> Self {
+        Self {
+            provider_account_id: provider_account_id.into(),
+            weight,
+            daily_cap: Default::default(),
+            hourly_cap: Default::default(),
+            ramp: Default::default(),
+        }
+    }
+
+    /// The most recipients of a day in UTC, of all messages of the rule.
+    #[must_use]
+    pub fn daily_cap(mut self, daily_cap: i64) -> Self {
+        self.daily_cap = Some(Some(daily_cap));
+        self
+    }
+
+    /// Clears `dailyCap`.
+    #[must_use]
+    pub fn clear_daily_cap(mut self) -> Self {
+        self.daily_cap = Some(None);
+        self
+    }
+
+    /// The most recipients of an hour, of all messages of the rule.
+    #[must_use]
+    pub fn hourly_cap(mut self, hourly_cap: i64) -> Self {
+        self.hourly_cap = Some(Some(hourly_cap));
+        self
+    }
+
+    /// Clears `hourlyCap`.
+    #[must_use]
+    pub fn clear_hourly_cap(mut self) -> Self {
+        self.hourly_cap = Some(None);
+        self
+    }
+
+    /// How the daily cap grows until it reaches `dailyCap`, or without end.
+    #[must_use]
+    pub fn ramp(mut self, ramp: impl Into<NewRoutingRamp>) -> Self {
+        self.ramp = Some(ramp.into());
+        self
+    }
+}
+
 /// The OpenID Connect provider at which users can sign in; null if there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -2319,7 +2660,8 @@ pub struct Pagination {
 pub struct PassedOverRule {
     /// A routing rule. A message must match all conditions of the rule; an absent condition matches every message.
     pub rule: RoutingRule,
-    /// Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or `PROVIDER_INACTIVE`.
+    /// Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS`, `RECIPIENT_DOMAIN`,
+    /// `RECIPIENT_MAILBOX_PROVIDER`, `MESSAGE_CLASS`, `SIZE`, `TEST` or `PROVIDER_INACTIVE`.
     pub reason: String,
 
     /// The fields that this version does not know.
@@ -2532,6 +2874,9 @@ pub struct ProviderAccount {
     /// The name of the account.
     #[serde(rename = "displayName")]
     pub display_name: String,
+    /// Where the provider's system is that takes the mail: `eu` or `us`; null if it is elsewhere, or not known
+    /// (SMTP).
+    pub region: Option<AccountRegion>,
     /// Whether the account sends messages.
     #[serde(rename = "isActive")]
     pub is_active: bool,
@@ -2578,6 +2923,51 @@ pub struct ProviderCircuit {
     pub cause: Option<ProviderCircuitCause>,
     /// When the next call may be made; null unless the circuit is open.
     pub until: Option<DateTime<Utc>>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// What became of a provider account's mail to one recipient domain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderDomainHealth {
+    /// The recipient domain. `(other)` stands for all domains beyond the 50 with the most mail and the first 500 of a
+    /// month, `(none)` for addresses that are not known any more.
+    #[serde(rename = "recipientDomain")]
+    pub recipient_domain: String,
+    /// The number of calls to the provider, for one recipient each, that ended.
+    pub attempts: i64,
+    /// The number of attempts that the provider accepted.
+    pub accepted: i64,
+    /// The number of attempts that the provider refused for good.
+    pub rejected: i64,
+    /// The number of attempts that the provider, or later the recipient's server, put off.
+    pub deferred: i64,
+    /// The number of recipients whose message the provider accepted.
+    pub sent: i64,
+    /// The number of recipients whose message was delivered.
+    pub delivered: i64,
+    /// The number of recipients whose message bounced.
+    pub bounced: i64,
+    /// The number of recipients who reported the message as spam.
+    pub complained: i64,
+    /// `deferred` divided by `attempts`.
+    #[serde(rename = "deferralRate")]
+    pub deferral_rate: Option<f64>,
+    /// `bounced` divided by `sent`.
+    #[serde(rename = "bounceRate")]
+    pub bounce_rate: Option<f64>,
+    /// `complained` divided by `delivered`.
+    #[serde(rename = "complaintRate")]
+    pub complaint_rate: Option<f64>,
+    /// `delivered` divided by `sent`.
+    #[serde(rename = "deliveryRate")]
+    pub delivery_rate: Option<f64>,
+    /// How long accepted calls took; null if there are fewer than 20.
+    #[serde(rename = "acceptLatencyMs")]
+    pub accept_latency_ms: Option<AcceptLatency>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -2641,6 +3031,104 @@ pub struct ProviderHealth {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// What became of a provider account's mail, by recipient domain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderHealthByDomain {
+    /// The domains, those with the most mail first; `(other)` comes last.
+    pub data: Vec<ProviderDomainHealth>,
+    /// The time that is counted.
+    pub window: ProviderHealthWindow,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// How a provider account does at the moment, and what became of its mail.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderHealthDetail {
+    /// The provider account.
+    #[serde(rename = "providerAccountId")]
+    pub provider_account_id: String,
+    /// An email provider.
+    #[serde(rename = "providerType")]
+    pub provider_type: ProviderType,
+    /// The name of the account.
+    #[serde(rename = "displayName")]
+    pub display_name: String,
+    /// Whether the account sends messages.
+    #[serde(rename = "isActive")]
+    pub is_active: bool,
+    /// Whether calls to the account are made; null while Redis, which knows it, does not answer.
+    pub circuit: Option<ProviderCircuit>,
+    /// The calls per second, over all workers, to which Waypost holds back now because the provider throttles; null
+    /// if it does not throttle, or while Redis does not answer.
+    #[serde(rename = "throttledRatePerSecond")]
+    pub throttled_rate_per_second: Option<f64>,
+    /// Why the account cannot send, as reported by the provider; null if it can.
+    #[serde(rename = "sendingPausedReason")]
+    pub sending_paused_reason: Option<String>,
+    /// What is wrong with the account now, as the event PROVIDER_FAILING reports it.
+    pub failures: Vec<ProviderFailure>,
+    /// The newest calls of the last 15 minutes, at most 1,000. Tests are not counted.
+    pub calls: RecentProviderCalls,
+    /// The most calls to the provider per second, over all workers; null means no limit.
+    #[serde(rename = "maxRatePerSecond")]
+    pub max_rate_per_second: Option<i64>,
+    /// The most concurrent calls to the provider, over all workers; null means no limit.
+    #[serde(rename = "maxConcurrency")]
+    pub max_concurrency: Option<i64>,
+    /// What became of all mail of a provider account lately. The quarters of an hour that a window touches count
+    /// whole. Tests are not counted.
+    pub windows: ProviderHealthWindows,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// The time that is counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderHealthWindow {
+    /// The start of the first quarter of an hour that is counted.
+    pub from: DateTime<Utc>,
+    /// The end of the period, which is not part of it.
+    pub to: DateTime<Utc>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// What became of all mail of a provider account lately. The quarters of an hour that a window touches count whole.
+/// Tests are not counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderHealthWindows {
+    /// What became of some mail of a provider account. `attempts`, `accepted`, `rejected` and `acceptLatencyMs` are
+    /// up to a minute late; the other numbers are exact. Rates have four decimals, are never above 1, and are null if
+    /// they are of fewer than 20.
+    #[serde(rename = "last15Minutes")]
+    pub last15_minutes: ProviderMailFigures,
+    /// What became of some mail of a provider account. `attempts`, `accepted`, `rejected` and `acceptLatencyMs` are
+    /// up to a minute late; the other numbers are exact. Rates have four decimals, are never above 1, and are null if
+    /// they are of fewer than 20.
+    #[serde(rename = "lastDay")]
+    pub last_day: ProviderMailFigures,
+    /// What became of some mail of a provider account. `attempts`, `accepted`, `rejected` and `acceptLatencyMs` are
+    /// up to a minute late; the other numbers are exact. Rates have four decimals, are never above 1, and are null if
+    /// they are of fewer than 20.
+    #[serde(rename = "lastWeek")]
+    pub last_week: ProviderMailFigures,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 /// The result of an import from a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -2655,6 +3143,49 @@ pub struct ProviderImportResult {
     /// The `cursor` of the request that continues; null if all lists were read.
     #[serde(rename = "nextCursor")]
     pub next_cursor: Option<String>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// What became of some mail of a provider account. `attempts`, `accepted`, `rejected` and `acceptLatencyMs` are up to
+/// a minute late; the other numbers are exact. Rates have four decimals, are never above 1, and are null if they are
+/// of fewer than 20.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderMailFigures {
+    /// The number of calls to the provider, for one recipient each, that ended.
+    pub attempts: i64,
+    /// The number of attempts that the provider accepted.
+    pub accepted: i64,
+    /// The number of attempts that the provider refused for good.
+    pub rejected: i64,
+    /// The number of attempts that the provider, or later the recipient's server, put off.
+    pub deferred: i64,
+    /// The number of recipients whose message the provider accepted.
+    pub sent: i64,
+    /// The number of recipients whose message was delivered.
+    pub delivered: i64,
+    /// The number of recipients whose message bounced.
+    pub bounced: i64,
+    /// The number of recipients who reported the message as spam.
+    pub complained: i64,
+    /// `deferred` divided by `attempts`.
+    #[serde(rename = "deferralRate")]
+    pub deferral_rate: Option<f64>,
+    /// `bounced` divided by `sent`.
+    #[serde(rename = "bounceRate")]
+    pub bounce_rate: Option<f64>,
+    /// `complained` divided by `delivered`.
+    #[serde(rename = "complaintRate")]
+    pub complaint_rate: Option<f64>,
+    /// `delivered` divided by `sent`.
+    #[serde(rename = "deliveryRate")]
+    pub delivery_rate: Option<f64>,
+    /// How long accepted calls took; null if there are fewer than 20.
+    #[serde(rename = "acceptLatencyMs")]
+    pub accept_latency_ms: Option<AcceptLatency>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -2848,22 +3379,70 @@ impl ReplayWebhooksRequest {
 pub struct ResolveRouteRequest {
     /// The sender.
     pub from: String,
+    /// The recipients. Only their domains matter. Without them, rules with `recipientDomains` or
+    /// `recipientMailboxProviders` are skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Recipients>,
     /// The tags of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
+    /// The class of the message. The default is `transactional`.
+    #[serde(rename = "messageClass", skip_serializing_if = "Option::is_none")]
+    pub message_class: Option<MessageClass>,
+    /// The size of the message, in bytes. The default is 0.
+    #[serde(rename = "sizeBytes", skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<i64>,
+    /// Whether the message is a test. The default is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<bool>,
 }
 
 impl ResolveRouteRequest {
     /// Makes it from what it needs.
     #[must_use]
     pub fn new(from: impl Into<String>) -> Self {
-        Self { from: from.into(), tags: Default::default() }
+        Self {
+            from: from.into(),
+            to: Default::default(),
+            tags: Default::default(),
+            message_class: Default::default(),
+            size_bytes: Default::default(),
+            test: Default::default(),
+        }
+    }
+
+    /// The recipients.
+    #[must_use]
+    pub fn to(mut self, to: impl Into<Recipients>) -> Self {
+        self.to = Some(to.into());
+        self
     }
 
     /// The tags of the message.
     #[must_use]
     pub fn tags(mut self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tags = Some(tags.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The class of the message.
+    #[must_use]
+    pub fn message_class(mut self, message_class: impl Into<MessageClass>) -> Self {
+        self.message_class = Some(message_class.into());
+        self
+    }
+
+    /// The size of the message, in bytes.
+    #[must_use]
+    pub fn size_bytes(mut self, size_bytes: i64) -> Self {
+        self.size_bytes = Some(size_bytes);
+        self
+    }
+
+    /// Whether the message is a test.
+    #[must_use]
+    pub fn test(mut self, test: bool) -> Self {
+        self.test = Some(test);
         self
     }
 }
@@ -2960,15 +3539,126 @@ pub struct RouteResolution {
     /// The rules that were checked before and skipped, in order.
     #[serde(rename = "passedOver")]
     pub passed_over: Vec<PassedOverRule>,
-    /// The account that would send the message; null if there is none.
+    /// The account that would send the message; null if there is none. Of several targets each message gets one, so
+    /// the next message may get another.
     pub account: Option<ProviderAccount>,
     /// Whether the sender's domain is verified on this account.
     #[serde(rename = "domainVerified")]
     pub domain_verified: bool,
+    /// The targets of the rule, in order; empty if one account sends all its messages.
+    pub targets: Vec<TargetResolution>,
     /// The fallbacks of the rule, in order.
     pub fallbacks: Vec<FallbackResolution>,
-    /// Why a send would be refused: `NO_ACTIVE_PROVIDER` or `DOMAIN_NOT_VERIFIED`; null if it would be accepted.
+    /// Why a send would be refused: `NO_ACTIVE_PROVIDER` (in the region of the rule) or `DOMAIN_NOT_VERIFIED`; null
+    /// if it would be accepted.
     pub refusal: Option<String>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// How far a routing rule is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RoutingProgress {
+    /// The targets of the rule in their order; empty if one account sends all its messages.
+    pub targets: Vec<RoutingTargetProgress>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// How the daily cap of a target grows, so that mailbox providers get to know a new account.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RoutingRamp {
+    /// The most recipients of the first day.
+    pub start: i64,
+    /// What each step multiplies the cap by, 1.01 to 10.
+    pub factor: f64,
+    /// The days from one step to the next, 1 to 30.
+    #[serde(rename = "everyDays")]
+    pub every_days: i64,
+    /// The first day, in UTC; before it the target gets nothing.
+    pub from: String,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// The bounds of the rates of an account, for all its mail, beyond which the ramps of a rule do not grow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RoutingRampBounds {
+    /// The most bounces, as a part of the sent mails.
+    #[serde(rename = "bounceRate")]
+    pub bounce_rate: f64,
+    /// The most complaints, as a part of the delivered mails.
+    #[serde(rename = "complaintRate")]
+    pub complaint_rate: f64,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// How far the ramp of a target is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RoutingRampProgress {
+    /// The most recipients of this day by the ramp; 0 before its first day.
+    pub cap: i64,
+    /// `notBegun` before its first day; `growing`; `held` while a rate is beyond its bound; `finished`, and then it
+    /// limits no more.
+    pub state: RoutingRampState,
+    /// Since when it is in this state.
+    pub since: DateTime<Utc>,
+    /// The day of UTC of the next step, or of the first; null while it is held, and when it is finished.
+    #[serde(rename = "nextStepOn")]
+    pub next_step_on: Option<String>,
+    /// The part of the account's sent mails that bounced, over a day, or over a week if fewer than 100 were sent in a
+    /// day; null if fewer than 100 were.
+    #[serde(rename = "bounceRate")]
+    pub bounce_rate: Option<f64>,
+    /// The part of the account's delivered mails that was reported as spam, over the same time; null as `bounceRate`
+    /// is.
+    #[serde(rename = "complaintRate")]
+    pub complaint_rate: Option<f64>,
+    /// How many mails the account sent in that time.
+    pub sent: i64,
+    /// What happened to the ramp, the newest first, up to 50.
+    pub steps: Vec<RoutingRampStep>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// Something that happened to a ramp.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RoutingRampStep {
+    /// The at.
+    pub at: DateTime<Utc>,
+    /// `begin`: its first day came. `step`: the cap grew. `hold`: a rate passed its bound. `halve`: a rate passed
+    /// twice its bound. `resume`: the rates are within their bounds again. `finish`: the cap reached that of the
+    /// target.
+    pub action: RoutingRampAction,
+    /// The cap of a day before.
+    #[serde(rename = "capBefore")]
+    pub cap_before: i64,
+    /// The cap of a day from then on.
+    #[serde(rename = "capAfter")]
+    pub cap_after: i64,
+    /// The rate then; null if it was not known.
+    #[serde(rename = "bounceRate")]
+    pub bounce_rate: Option<f64>,
+    /// The rate then; null if it was not known.
+    #[serde(rename = "complaintRate")]
+    pub complaint_rate: Option<f64>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -3000,10 +3690,49 @@ pub struct RoutingRule {
     /// Whether a message must have `any` or `all` of the tags.
     #[serde(rename = "tagMatch")]
     pub tag_match: TagMatch,
-    /// The account that sends the messages.
+    /// The domains of the recipients, such as `example.com` or `*.example.com`: every recipient of a message must
+    /// match one of them. Empty for all recipients.
+    #[serde(rename = "recipientDomains")]
+    pub recipient_domains: Vec<String>,
+    /// The mailbox providers of the recipients, by the MX records of their domains: every recipient of a message must
+    /// have one of them. `other` are all that are not named. Empty for all recipients. A domain that is not known yet
+    /// matches none: it is looked up after the first message to it.
+    #[serde(rename = "recipientMailboxProviders")]
+    pub recipient_mailbox_providers: Vec<MailboxProvider>,
+    /// The class that messages have: `transactional` or `bulk`; null for both.
+    #[serde(rename = "messageClass")]
+    pub message_class: Option<MessageClass>,
+    /// The smallest size of messages, in bytes: subject, bodies and decoded attachments. What single recipients have
+    /// instead does not count. Null for no bound.
+    #[serde(rename = "minSizeBytes")]
+    pub min_size_bytes: Option<i64>,
+    /// The largest size of messages, in bytes; null for no bound.
+    #[serde(rename = "maxSizeBytes")]
+    pub max_size_bytes: Option<i64>,
+    /// Whether the rule is for tests only (true) or for live messages only (false); null for both.
+    pub test: Option<bool>,
+    /// The region that accounts must be in to send the messages: `eu` or `us`; null for anywhere. Accounts outside of
+    /// it are skipped, whatever else fails.
+    pub region: Option<AccountRegion>,
+    /// The account that sends the messages; of a rule with targets, that of the first.
     #[serde(rename = "providerAccountId")]
     pub provider_account_id: String,
-    /// The accounts that send if this account cannot, in this order.
+    /// The accounts that share the messages; empty if one account sends them all.
+    pub targets: Vec<RoutingTarget>,
+    /// Which messages always have the same target: `none`, those to one `recipientDomain` (of the first recipient),
+    /// or those of one `sender`.
+    pub sticky: RoutingStickiness,
+    /// Whether targets share the messages by their `weight` alone, or also by their `health`: the weight of a target
+    /// whose mail fails is lowered until its mail succeeds again.
+    pub prefer: RoutingPreference,
+    /// What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it
+    /// waits (`wait`).
+    #[serde(rename = "overCap")]
+    pub over_cap: RoutingOverCap,
+    /// The bounds of the rates of an account, beyond which its ramp does not grow.
+    #[serde(rename = "rampBounds")]
+    pub ramp_bounds: RoutingRampBounds,
+    /// The accounts that send if this account, or none of the targets, can, in this order.
     #[serde(rename = "fallbackProviderAccountIds")]
     pub fallback_provider_account_ids: Vec<String>,
     /// What to do if the provider's response to a call is lost: `wait` for evidence and send again if there is none,
@@ -3016,6 +3745,93 @@ pub struct RoutingRule {
     /// When it was last changed.
     #[serde(rename = "updatedAt")]
     pub updated_at: DateTime<Utc>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// What the live messages of a period would have done. Accounts and their domains count as they are now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RoutingSimulation {
+    /// The begin of the period.
+    pub from: DateTime<Utc>,
+    /// The end of the period, which is not part of it.
+    pub to: DateTime<Utc>,
+    /// The messages that were accepted in the period.
+    pub messages: i64,
+    /// The recipients of these messages.
+    pub recipients: i64,
+    /// 1 if every message was looked at. Of more than 100,000, one in so many was, and the counts are multiplied by
+    /// it.
+    #[serde(rename = "sampledOneIn")]
+    pub sampled_one_in: i64,
+    /// The accounts that the messages went to, in the simulation or in fact.
+    pub accounts: Vec<SimulatedAccount>,
+    /// The rules in the order in which they are checked.
+    pub rules: Vec<SimulatedRuleCounts>,
+    /// Messages without a matching rule, and those that name their account.
+    #[serde(rename = "withoutRule")]
+    pub without_rule: i64,
+    /// Messages that would have been refused.
+    pub refused: SimulatedRefusals,
+    /// Recipients that would have waited for a cap until sending is given up.
+    pub unsent: i64,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// An account that gets a part of a rule's messages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RoutingTarget {
+    /// The provider account.
+    #[serde(rename = "providerAccountId")]
+    pub provider_account_id: String,
+    /// 1 to 1,000. Each account gets its weight's part of the messages.
+    pub weight: i64,
+    /// The most recipients of a day in UTC; null for no cap.
+    #[serde(rename = "dailyCap")]
+    pub daily_cap: Option<i64>,
+    /// The most recipients of an hour; null for no cap.
+    #[serde(rename = "hourlyCap")]
+    pub hourly_cap: Option<i64>,
+    /// How its daily cap grows; null if it does not.
+    pub ramp: Option<RoutingRamp>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// How far a target of a routing rule is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RoutingTargetProgress {
+    /// The provider account.
+    #[serde(rename = "providerAccountId")]
+    pub provider_account_id: String,
+    /// 1 to 1,000. Each account gets its weight's part of the messages.
+    pub weight: i64,
+    /// How many recipients of the rule's messages it had on this day in UTC. Counted if it has a daily cap, and a
+    /// little ahead: workers reserve several at once.
+    #[serde(rename = "usedToday")]
+    pub used_today: i64,
+    /// The most recipients of this day, by `dailyCap` and by the ramp; null for no cap.
+    #[serde(rename = "dailyCap")]
+    pub daily_cap: Option<i64>,
+    /// How many recipients of the rule's messages it had in this hour. Counted if it has an `hourlyCap`, and a little
+    /// ahead.
+    #[serde(rename = "usedThisHour")]
+    pub used_this_hour: i64,
+    /// The most recipients of an hour; null for no cap.
+    #[serde(rename = "hourlyCap")]
+    pub hourly_cap: Option<i64>,
+    /// How far its ramp is; null if it has none.
+    pub ramp: Option<RoutingRampProgress>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -3045,7 +3861,8 @@ pub struct SchedulerTask {
     /// How long the last finished run took, in milliseconds.
     #[serde(rename = "tookMs")]
     pub took_ms: Option<i64>,
-    /// How long ago the last successful run was, less one interval, in milliseconds.
+    /// How long ago the last successful run was, less one interval and the ten seconds within which a run is stored,
+    /// in milliseconds.
     #[serde(rename = "lagMs")]
     pub lag_ms: i64,
     /// Whether the task needs attention.
@@ -3178,6 +3995,9 @@ pub struct SendMessageRequest {
     /// Up to 10 tags, for routing rules and analytics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
+    /// What kind of mail the message is, for routing rules: `transactional` (the default) or `bulk`.
+    #[serde(rename = "messageClass", skip_serializing_if = "Option::is_none")]
+    pub message_class: Option<MessageClass>,
     /// Any JSON object of up to 64 KiB. It is stored with the message and included in its webhook events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
@@ -3246,6 +4066,7 @@ impl SendMessageRequest {
             headers: Default::default(),
             attachments: Default::default(),
             tags: Default::default(),
+            message_class: Default::default(),
             metadata: Default::default(),
             template_id: Default::default(),
             locale: Default::default(),
@@ -3334,6 +4155,13 @@ impl SendMessageRequest {
     #[must_use]
     pub fn tags(mut self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tags = Some(tags.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// What kind of mail the message is, for routing rules: `transactional` (the default) or `bulk`.
+    #[must_use]
+    pub fn message_class(mut self, message_class: impl Into<MessageClass>) -> Self {
+        self.message_class = Some(message_class.into());
         self
     }
 
@@ -3522,6 +4350,204 @@ impl SendTemplateTestRequest {
     }
 }
 
+/// A sender domain, across the accounts that have it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SenderDomain {
+    /// The domain name, in ASCII.
+    pub domain: String,
+    /// `complete`: DNS has all records that mail needs. `incomplete`: some are missing or differ, and were never
+    /// found. `broken`: some were found before, and two checks missed them. `unknown`: DNS was not asked yet or could
+    /// not be asked, or no account names its records.
+    pub status: SenderDomainStatus,
+    /// The accounts that have the domain.
+    pub accounts: Vec<SenderDomainAccount>,
+    /// The SPF record of a domain. A domain has one record for all of its senders.
+    pub spf: SenderDomainSpf,
+    /// The DKIM records that the accounts want.
+    pub dkim: Vec<SenderDomainDkim>,
+    /// The DMARC policy of a domain.
+    pub dmarc: SenderDomainDmarc,
+    /// What is wrong with the domain as a whole.
+    pub conflicts: Vec<SenderDomainConflict>,
+    /// When DNS was last asked; null before the first check.
+    #[serde(rename = "checkedAt")]
+    pub checked_at: Option<DateTime<Utc>>,
+    /// Since when DNS lacks records that it had; null if it has them.
+    #[serde(rename = "brokenSince")]
+    pub broken_since: Option<DateTime<Utc>>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// A sender domain at one account.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SenderDomainAccount {
+    /// The provider account.
+    #[serde(rename = "providerAccountId")]
+    pub provider_account_id: String,
+    /// An email provider.
+    #[serde(rename = "providerType")]
+    pub provider_type: ProviderType,
+    /// The name of the account.
+    #[serde(rename = "displayName")]
+    pub display_name: String,
+    /// The id of the domain in `/v1/providers/:id/domains`.
+    #[serde(rename = "domainId")]
+    pub domain_id: String,
+    /// The provider's verdict, which decides whether the account may send from the domain.
+    pub state: DomainState,
+    /// The records that the provider wants, with what DNS has.
+    pub records: Vec<SenderDomainRecord>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// Something that is wrong with a domain as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SenderDomainConflict {
+    /// The kind of conflict, for programs.
+    pub code: SenderDomainConflictCode,
+    /// What is wrong and what to do, for people.
+    pub message: String,
+    /// The names of the records.
+    pub names: Vec<String>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// A DKIM record that an account wants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SenderDomainDkim {
+    /// The provider account.
+    #[serde(rename = "providerAccountId")]
+    pub provider_account_id: String,
+    /// The DKIM selector.
+    pub selector: String,
+    /// The full name of the record.
+    pub name: String,
+    /// Whether DNS has the record.
+    pub status: DnsFoundStatus,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// The DMARC policy of a domain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SenderDomainDmarc {
+    /// The record; null if there is none.
+    pub record: Option<String>,
+    /// The domain that has the record: this one, or one above it.
+    #[serde(rename = "policyDomain")]
+    pub policy_domain: Option<String>,
+    /// What receivers do with mail that does not pass; null without a valid record.
+    pub policy: Option<DmarcPolicy>,
+    /// Whether receivers accept the DMARC record of a domain.
+    pub status: DmarcStatus,
+    /// Whether the return paths of all accounts are of this domain, as far as the policy asks for it; null if there
+    /// is no policy or an account does not name its records.
+    #[serde(rename = "alignedSpf")]
+    pub aligned_spf: Option<bool>,
+    /// The same of the signatures of all accounts. Mail passes if one of both is aligned.
+    #[serde(rename = "alignedDkim")]
+    pub aligned_dkim: Option<bool>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// A DNS record that a provider wants, with what DNS has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SenderDomainRecord {
+    /// The type of the record.
+    pub r#type: DnsRecordType,
+    /// The full name of the record.
+    pub name: String,
+    /// The value that the provider wants.
+    pub value: String,
+    /// The priority of an MX record; null for other types.
+    pub priority: Option<i64>,
+    /// What the record is for.
+    pub purpose: DnsRecordPurpose,
+    /// Whether the provider found the record.
+    pub status: DnsRecordStatus,
+    /// The values that DNS has there; of SPF and DMARC, the records of that kind.
+    pub found: Vec<String>,
+    /// Whether DNS has the record; `unknown` if DNS was not or could not be asked.
+    #[serde(rename = "foundStatus")]
+    pub found_status: DnsFoundStatus,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// The SPF record of a domain. A domain has one record for all of its senders.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SenderDomainSpf {
+    /// The record; the first, if there are several; null if there is none.
+    pub record: Option<String>,
+    /// Whether receivers accept it. Accounts may do without one: SENDGRID, POSTMARK and SES send with return paths of
+    /// other domains.
+    pub status: SpfStatus,
+    /// The look-ups that it causes, with those of included records, up to 50.
+    pub lookups: i64,
+    /// The look-ups that receivers make (RFC 7208, 4.6.4).
+    #[serde(rename = "lookupsMax")]
+    pub lookups_max: i64,
+    /// The look-ups that find nothing. Receivers accept two.
+    #[serde(rename = "voidLookups")]
+    pub void_lookups: i64,
+    /// The mechanisms that accounts want and the record lacks.
+    pub missing: Vec<String>,
+    /// One record for all accounts; null if the record need not be changed.
+    pub recommended: Option<String>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// A sender domain in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SenderDomainSummary {
+    /// The domain name, in ASCII.
+    pub domain: String,
+    /// What the last check found.
+    pub status: SenderDomainStatus,
+    /// The provider accounts that have the domain.
+    #[serde(rename = "providerAccountIds")]
+    pub provider_account_ids: Vec<String>,
+    /// The kinds of conflicts that the last check found.
+    pub conflicts: Vec<SenderDomainConflictCode>,
+    /// When DNS was last asked; null before the first check.
+    #[serde(rename = "checkedAt")]
+    pub checked_at: Option<DateTime<Utc>>,
+    /// Since when DNS lacks records that it had; null if it has them.
+    #[serde(rename = "brokenSince")]
+    pub broken_since: Option<DateTime<Utc>>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 /// The query of a series, with its defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -3633,6 +4659,118 @@ pub struct SignInMethods {
     pub unknown_fields: Map<String, Value>,
 }
 
+/// The rules to try, and on which messages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct SimulateRoutingRequest {
+    /// Up to 100 rules, as they would be created, instead of those of the organization. For equal priorities, earlier
+    /// ones are checked first. The default is the organization's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<CreateRoutingRuleRequest>>,
+    /// How far back messages are looked at: the last `hour`, `day` (the default) or `week`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period: Option<RoutingSimulationPeriod>,
+}
+
+impl SimulateRoutingRequest {
+    /// Makes it from what it needs.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { rules: Default::default(), period: Default::default() }
+    }
+
+    /// Up to 100 rules, as they would be created, instead of those of the organization.
+    #[must_use]
+    pub fn rules(mut self, rules: impl IntoIterator<Item = impl Into<CreateRoutingRuleRequest>>) -> Self {
+        self.rules = Some(rules.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// How far back messages are looked at: the last `hour`, `day` (the default) or `week`.
+    #[must_use]
+    pub fn period(mut self, period: impl Into<RoutingSimulationPeriod>) -> Self {
+        self.period = Some(period.into());
+        self
+    }
+}
+
+/// The recipients of an account.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SimulatedAccount {
+    /// The provider account.
+    #[serde(rename = "providerAccountId")]
+    pub provider_account_id: String,
+    /// Recipients in the simulation.
+    pub recipients: i64,
+    /// Recipients in fact.
+    #[serde(rename = "actualRecipients")]
+    pub actual_recipients: i64,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// Messages that would have been refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SimulatedRefusals {
+    /// Messages refused with `NO_ACTIVE_PROVIDER`.
+    #[serde(rename = "noActiveProvider")]
+    pub no_active_provider: i64,
+    /// Messages refused with `DOMAIN_NOT_VERIFIED`.
+    #[serde(rename = "domainNotVerified")]
+    pub domain_not_verified: i64,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// What a rule decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SimulatedRuleCounts {
+    /// The id of the rule; null for one of the request.
+    pub id: Option<String>,
+    /// The name.
+    pub name: String,
+    /// The messages that it decided.
+    pub messages: i64,
+    /// The recipients of these messages.
+    pub recipients: i64,
+    /// The targets of the rule, in order; empty if one account sends all its messages.
+    pub targets: Vec<SimulatedTarget>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// What a target got.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SimulatedTarget {
+    /// The provider account.
+    #[serde(rename = "providerAccountId")]
+    pub provider_account_id: String,
+    /// The recipients that it got.
+    pub recipients: i64,
+    /// Recipients for whom its hourly cap was reached.
+    #[serde(rename = "overHourlyCap")]
+    pub over_hourly_cap: i64,
+    /// Recipients for whom its daily cap was reached.
+    #[serde(rename = "overDailyCap")]
+    pub over_daily_cap: i64,
+    /// Recipients that waited for a later hour and then went to it.
+    pub waited: i64,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
 /// How to begin a second factor.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 
@@ -3699,6 +4837,51 @@ pub struct Suppression {
     /// suppression or it is not known. The message may have been deleted since.
     #[serde(rename = "messageId")]
     pub message_id: Option<String>,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
+}
+
+/// A target of the matching rule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TargetResolution {
+    /// The provider account.
+    #[serde(rename = "providerAccountId")]
+    pub provider_account_id: String,
+    /// The weight that the rule gives it.
+    pub weight: i64,
+    /// The percent of the weight that counts now for the domain of the first recipient: below 100 if the rule prefers
+    /// healthy targets and the mail of this one fails.
+    #[serde(rename = "healthPercent")]
+    pub health_percent: i64,
+    /// The part of the rule's messages that it gets now, from 0 to 1.
+    pub share: f64,
+    /// Whether the sender's domain is verified on this account.
+    #[serde(rename = "domainVerified")]
+    pub domain_verified: bool,
+    /// How many recipients of the rule's messages it had on this day in UTC. Counted if it has a daily cap, and a
+    /// little ahead: workers reserve several at once.
+    #[serde(rename = "usedToday")]
+    pub used_today: i64,
+    /// The most recipients of this day, by `dailyCap` and by the ramp; null for no cap.
+    #[serde(rename = "dailyCap")]
+    pub daily_cap: Option<i64>,
+    /// How many recipients of the rule's messages it had in this hour. Counted if it has an `hourlyCap`, and a little
+    /// ahead.
+    #[serde(rename = "usedThisHour")]
+    pub used_this_hour: i64,
+    /// The most recipients of an hour; null for no cap.
+    #[serde(rename = "hourlyCap")]
+    pub hourly_cap: Option<i64>,
+    /// The state of its ramp: `notBegun`, `growing`, `held` or `finished`; null without one.
+    #[serde(rename = "rampState")]
+    pub ramp_state: Option<RoutingRampState>,
+    /// Why this target gets no messages: `PROVIDER_INACTIVE`; `DOMAIN_NOT_VERIFIED` if the sender's domain is
+    /// unverified on it; `REGION` if it is not in the rule's region; `RAMP_NOT_BEGUN`; null if it gets some.
+    #[serde(rename = "passedOver")]
+    pub passed_over: Option<String>,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -4246,9 +5429,50 @@ pub struct UpdateRoutingRuleRequest {
     /// Whether a message must have `any` or `all` of the tags.
     #[serde(rename = "tagMatch", skip_serializing_if = "Option::is_none")]
     pub tag_match: Option<TagMatch>,
-    /// The account that sends the messages.
+    /// The domains of the recipients, such as `example.com` or `*.example.com`, up to 50: every recipient of a
+    /// message must match one of them. An empty list matches all recipients.
+    #[serde(rename = "recipientDomains", skip_serializing_if = "Option::is_none")]
+    pub recipient_domains: Option<Vec<String>>,
+    /// The mailbox providers of the recipients, by the MX records of their domains: `google`, `microsoft`, `yahoo` or
+    /// `other`. Every recipient of a message must have one of them. An empty list matches all recipients.
+    #[serde(rename = "recipientMailboxProviders", skip_serializing_if = "Option::is_none")]
+    pub recipient_mailbox_providers: Option<Vec<MailboxProvider>>,
+    /// The class that messages have: `transactional` or `bulk`. Null matches both.
+    #[serde(rename = "messageClass", skip_serializing_if = "Option::is_none")]
+    pub message_class: Option<Option<MessageClass>>,
+    /// The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+    #[serde(rename = "minSizeBytes", skip_serializing_if = "Option::is_none")]
+    pub min_size_bytes: Option<Option<i64>>,
+    /// The largest size of messages, in bytes.
+    #[serde(rename = "maxSizeBytes", skip_serializing_if = "Option::is_none")]
+    pub max_size_bytes: Option<Option<i64>>,
+    /// Whether the rule is for tests only (true) or for live messages only (false).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<Option<bool>>,
+    /// The region that accounts must be in to send the messages: `eu` or `us`; null for anywhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<Option<AccountRegion>>,
+    /// The account that sends the messages. It takes the place of `targets`.
     #[serde(rename = "providerAccountId", skip_serializing_if = "Option::is_none")]
     pub provider_account_id: Option<String>,
+    /// Up to 10 accounts that share the messages by weight. They take the place of `providerAccountId`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Vec<NewRoutingTarget>>,
+    /// Which messages always have the same target: `none`, those to one `recipientDomain` (of the first recipient),
+    /// or those of one `sender`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sticky: Option<RoutingStickiness>,
+    /// Whether targets share the messages by their `weight` alone, or also by their `health`: a target whose mail
+    /// fails gets less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefer: Option<RoutingPreference>,
+    /// What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it
+    /// waits (`wait`).
+    #[serde(rename = "overCap", skip_serializing_if = "Option::is_none")]
+    pub over_cap: Option<RoutingOverCap>,
+    /// The bounds of the rates of an account, beyond which its ramp does not grow. An absent one keeps its value.
+    #[serde(rename = "rampBounds", skip_serializing_if = "Option::is_none")]
+    pub ramp_bounds: Option<NewRoutingRampBounds>,
     /// Up to 5 accounts that send if this account cannot, in this order.
     #[serde(rename = "fallbackProviderAccountIds", skip_serializing_if = "Option::is_none")]
     pub fallback_provider_account_ids: Option<Vec<String>>,
@@ -4268,7 +5492,19 @@ impl UpdateRoutingRuleRequest {
             sender_domain: Default::default(),
             tags: Default::default(),
             tag_match: Default::default(),
+            recipient_domains: Default::default(),
+            recipient_mailbox_providers: Default::default(),
+            message_class: Default::default(),
+            min_size_bytes: Default::default(),
+            max_size_bytes: Default::default(),
+            test: Default::default(),
+            region: Default::default(),
             provider_account_id: Default::default(),
+            targets: Default::default(),
+            sticky: Default::default(),
+            prefer: Default::default(),
+            over_cap: Default::default(),
+            ramp_bounds: Default::default(),
             fallback_provider_account_ids: Default::default(),
             on_unknown: Default::default(),
         }
@@ -4323,10 +5559,137 @@ impl UpdateRoutingRuleRequest {
         self
     }
 
+    /// The domains of the recipients, such as `example.com` or `*.example.com`, up to 50: every recipient of a
+    /// message must match one of them.
+    #[must_use]
+    pub fn recipient_domains(mut self, recipient_domains: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.recipient_domains = Some(recipient_domains.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The mailbox providers of the recipients, by the MX records of their domains: `google`, `microsoft`, `yahoo` or
+    /// `other`.
+    #[must_use]
+    pub fn recipient_mailbox_providers(
+        mut self,
+        recipient_mailbox_providers: impl IntoIterator<Item = impl Into<MailboxProvider>>,
+    ) -> Self {
+        self.recipient_mailbox_providers = Some(recipient_mailbox_providers.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The class that messages have: `transactional` or `bulk`.
+    #[must_use]
+    pub fn message_class(mut self, message_class: impl Into<MessageClass>) -> Self {
+        self.message_class = Some(Some(message_class.into()));
+        self
+    }
+
+    /// Clears `messageClass`.
+    #[must_use]
+    pub fn clear_message_class(mut self) -> Self {
+        self.message_class = Some(None);
+        self
+    }
+
+    /// The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+    #[must_use]
+    pub fn min_size_bytes(mut self, min_size_bytes: i64) -> Self {
+        self.min_size_bytes = Some(Some(min_size_bytes));
+        self
+    }
+
+    /// Clears `minSizeBytes`.
+    #[must_use]
+    pub fn clear_min_size_bytes(mut self) -> Self {
+        self.min_size_bytes = Some(None);
+        self
+    }
+
+    /// The largest size of messages, in bytes.
+    #[must_use]
+    pub fn max_size_bytes(mut self, max_size_bytes: i64) -> Self {
+        self.max_size_bytes = Some(Some(max_size_bytes));
+        self
+    }
+
+    /// Clears `maxSizeBytes`.
+    #[must_use]
+    pub fn clear_max_size_bytes(mut self) -> Self {
+        self.max_size_bytes = Some(None);
+        self
+    }
+
+    /// Whether the rule is for tests only (true) or for live messages only (false).
+    #[must_use]
+    pub fn test(mut self, test: bool) -> Self {
+        self.test = Some(Some(test));
+        self
+    }
+
+    /// Clears `test`.
+    #[must_use]
+    pub fn clear_test(mut self) -> Self {
+        self.test = Some(None);
+        self
+    }
+
+    /// The region that accounts must be in to send the messages: `eu` or `us`; null for anywhere.
+    #[must_use]
+    pub fn region(mut self, region: impl Into<AccountRegion>) -> Self {
+        self.region = Some(Some(region.into()));
+        self
+    }
+
+    /// Clears `region`.
+    #[must_use]
+    pub fn clear_region(mut self) -> Self {
+        self.region = Some(None);
+        self
+    }
+
     /// The account that sends the messages.
     #[must_use]
     pub fn provider_account_id(mut self, provider_account_id: impl Into<String>) -> Self {
         self.provider_account_id = Some(provider_account_id.into());
+        self
+    }
+
+    /// Up to 10 accounts that share the messages by weight.
+    #[must_use]
+    pub fn targets(mut self, targets: impl IntoIterator<Item = impl Into<NewRoutingTarget>>) -> Self {
+        self.targets = Some(targets.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Which messages always have the same target: `none`, those to one `recipientDomain` (of the first recipient),
+    /// or those of one `sender`.
+    #[must_use]
+    pub fn sticky(mut self, sticky: impl Into<RoutingStickiness>) -> Self {
+        self.sticky = Some(sticky.into());
+        self
+    }
+
+    /// Whether targets share the messages by their `weight` alone, or also by their `health`: a target whose mail
+    /// fails gets less.
+    #[must_use]
+    pub fn prefer(mut self, prefer: impl Into<RoutingPreference>) -> Self {
+        self.prefer = Some(prefer.into());
+        self
+    }
+
+    /// What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it
+    /// waits (`wait`).
+    #[must_use]
+    pub fn over_cap(mut self, over_cap: impl Into<RoutingOverCap>) -> Self {
+        self.over_cap = Some(over_cap.into());
+        self
+    }
+
+    /// The bounds of the rates of an account, beyond which its ramp does not grow.
+    #[must_use]
+    pub fn ramp_bounds(mut self, ramp_bounds: impl Into<NewRoutingRampBounds>) -> Self {
+        self.ramp_bounds = Some(ramp_bounds.into());
         self
     }
 
@@ -4984,6 +6347,8 @@ pub struct Worker {
 open_enum! {
     /// Why a valid request was not done: `details.reason` of every 409 and 422, with the status of each reason.
     ///
+    /// - `ACCOUNT_OUTSIDE_REGION` - 422: the routing rule names an account that is not in its region;
+    ///   `details.issues` says which.
     /// - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
     /// - `API_KEY_ENDED` - 409: the API key is revoked or expired.
     /// - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
@@ -5006,7 +6371,8 @@ open_enum! {
     /// - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
     /// - `MESSAGE_SENDING` - 409: the message is being sent.
     /// - `MESSAGE_SENT` - 409: the message was sent.
-    /// - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+    /// - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account, or none in the region of the
+    ///   routing rule that matches.
     /// - `NOT_A_MEMBER` - 403: the user is no member of the organization, or of any.
     /// - `PARTIAL_EXISTS` - 409: a partial of this name exists.
     /// - `PASSWORD_NOT_SET` - 422: the user has no password and signs in at the OpenID Connect provider.
@@ -5042,6 +6408,7 @@ open_enum! {
     /// - `WEBHOOK_ENDPOINT_INACTIVE` - 409: the webhook endpoint is not active.
     /// - `WRONG_PASSWORD` - 422: the password is wrong.
     ErrorReason {
+        AccountOutsideRegion = "ACCOUNT_OUTSIDE_REGION",
         AddressNotPublic = "ADDRESS_NOT_PUBLIC",
         ApiKeyEnded = "API_KEY_ENDED",
         AttachmentNotFetched = "ATTACHMENT_NOT_FETCHED",
@@ -5290,7 +6657,8 @@ pub struct SuppressionRemovedEvent {
     pub unknown_fields: Map<String, Value>,
 }
 
-/// A sender domain became verified.
+/// A sender domain became verified at its provider (source `provider`), or its DNS records are there again (source
+/// `dns`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DomainVerifiedEvent {
@@ -5306,8 +6674,9 @@ pub struct DomainVerifiedEvent {
     pub unknown_fields: Map<String, Value>,
 }
 
-/// A sender domain that was verified no longer is: the provider reports it as unverified or no longer lists it, or
-/// the credentials no longer show it.
+/// A sender domain is broken. With the source `provider`: it was verified and no longer is; the provider reports it
+/// as unverified or no longer lists it, or the credentials no longer show it. With the source `dns`: two checks in a
+/// row, ten minutes apart, missed DNS records that were there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DomainBrokenEvent {
@@ -5648,8 +7017,12 @@ pub struct DomainEventData {
     /// The account.
     #[serde(rename = "providerAccountId")]
     pub provider_account_id: String,
-    /// The state of the domain; `unknown` if the credentials do not show it.
+    /// The provider's verdict on the domain; `unknown` if the credentials do not show it.
     pub state: DomainState,
+    /// Who judged the domain: the provider, or Waypost by its own look-ups in DNS.
+    pub source: DomainEventSource,
+    /// If the source is `dns` and the domain is broken: the records that DNS had and has no longer.
+    pub records: Vec<LostDnsRecord>,
     /// Only in a test event: `{"test": true}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
@@ -5956,6 +7329,15 @@ open_enum! {
 }
 
 open_enum! {
+    /// How far back the health of a provider account is counted: 15 minutes, a day or a week.
+    ProviderHealthPeriod {
+        N15m = "15m",
+        Day = "day",
+        Week = "week",
+    }
+}
+
+open_enum! {
     /// A language of the pages for recipients.
     PageLanguage {
         En = "en",
@@ -6043,6 +7425,14 @@ open_enum! {
 }
 
 open_enum! {
+    /// What kind of mail a message is.
+    MessageClass {
+        Transactional = "transactional",
+        Bulk = "bulk",
+    }
+}
+
+open_enum! {
     /// What happens to a test message.
     TestOutcome {
         Delivered = "delivered",
@@ -6076,6 +7466,14 @@ open_enum! {
 }
 
 open_enum! {
+    /// Where the system of a provider is that takes the mail of an account.
+    AccountRegion {
+        Eu = "eu",
+        Us = "us",
+    }
+}
+
+open_enum! {
     /// What a member of an organization may do. `OWNER`: everything. `ADMIN`: everything but the members.
     /// `DEVELOPER`: `SEND`, `TEMPLATES_READ`, `TEMPLATES_WRITE`, `METRICS_READ`, `PROVIDERS_READ` and `CONTENT_READ`.
     /// `VIEWER`: `METRICS_READ`, `TEMPLATES_READ` and `PROVIDERS_READ`.
@@ -6092,6 +7490,44 @@ open_enum! {
     TagMatch {
         Any = "any",
         All = "all",
+    }
+}
+
+open_enum! {
+    /// Who takes the mail of a domain: `google` for Gmail and Google Workspace, `microsoft` for Outlook.com and
+    /// Microsoft 365, `yahoo` for Yahoo Mail and AOL Mail, or any `other`.
+    MailboxProvider {
+        Google = "google",
+        Microsoft = "microsoft",
+        Yahoo = "yahoo",
+        OtherValue = "other",
+    }
+}
+
+open_enum! {
+    /// Which messages of a routing rule always have the same target: none, those to one domain, or those from one
+    /// sender.
+    RoutingStickiness {
+        None = "none",
+        RecipientDomain = "recipientDomain",
+        Sender = "sender",
+    }
+}
+
+open_enum! {
+    /// Whether the targets of a routing rule share its messages by their weights alone, or also by their health.
+    RoutingPreference {
+        Weight = "weight",
+        Health = "health",
+    }
+}
+
+open_enum! {
+    /// What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it
+    /// waits (`wait`).
+    RoutingOverCap {
+        Next = "next",
+        Wait = "wait",
     }
 }
 
@@ -6149,6 +7585,17 @@ open_enum! {
         Pending = "pending",
         Verified = "verified",
         Failed = "failed",
+    }
+}
+
+open_enum! {
+    /// Whether DNS has a record: it does (`match`), has another there (`mismatch`), or none (`missing`); `unknown` if
+    /// DNS was not or could not be asked.
+    DnsFoundStatus {
+        Match = "match",
+        Mismatch = "mismatch",
+        Missing = "missing",
+        Unknown = "unknown",
     }
 }
 
@@ -6264,10 +7711,112 @@ open_enum! {
 }
 
 open_enum! {
+    /// How far the ramp of a target is: its first day is to come; it grows; it is held because a rate is beyond its
+    /// bound; or it has reached the cap of the target.
+    RoutingRampState {
+        NotBegun = "notBegun",
+        Growing = "growing",
+        Held = "held",
+        Finished = "finished",
+    }
+}
+
+open_enum! {
+    /// What happened to the ramp of a target.
+    RoutingRampAction {
+        Begin = "begin",
+        Step = "step",
+        Hold = "hold",
+        Halve = "halve",
+        Resume = "resume",
+        Finish = "finish",
+    }
+}
+
+open_enum! {
+    /// What DNS has of the records of a sender domain.
+    SenderDomainStatus {
+        Complete = "complete",
+        Incomplete = "incomplete",
+        Broken = "broken",
+        Unknown = "unknown",
+    }
+}
+
+open_enum! {
+    /// What is wrong with a sender domain as a whole.
+    SenderDomainConflictCode {
+        SpfMultiple = "SPF_MULTIPLE",
+        SpfInvalid = "SPF_INVALID",
+        SpfTooManyLookups = "SPF_TOO_MANY_LOOKUPS",
+        SpfTooManyVoidLookups = "SPF_TOO_MANY_VOID_LOOKUPS",
+        SpfMissingInclude = "SPF_MISSING_INCLUDE",
+        DkimSelectorShared = "DKIM_SELECTOR_SHARED",
+        CnameShared = "CNAME_SHARED",
+        ReturnPathShared = "RETURN_PATH_SHARED",
+        CnameWithOtherRecords = "CNAME_WITH_OTHER_RECORDS",
+        DmarcMissing = "DMARC_MISSING",
+        DmarcMultiple = "DMARC_MULTIPLE",
+        DmarcInvalid = "DMARC_INVALID",
+        DmarcUnaligned = "DMARC_UNALIGNED",
+    }
+}
+
+open_enum! {
+    /// What receivers do with mail that does not pass DMARC.
+    DmarcPolicy {
+        None = "none",
+        Quarantine = "quarantine",
+        Reject = "reject",
+    }
+}
+
+open_enum! {
+    /// Whether receivers accept the DMARC record of a domain.
+    DmarcStatus {
+        Valid = "valid",
+        Missing = "missing",
+        Multiple = "multiple",
+        Invalid = "invalid",
+        Unknown = "unknown",
+    }
+}
+
+open_enum! {
+    /// Whether receivers accept the SPF record of a domain.
+    SpfStatus {
+        Valid = "valid",
+        Missing = "missing",
+        Multiple = "multiple",
+        Invalid = "invalid",
+        TooManyLookups = "tooManyLookups",
+        TooManyVoidLookups = "tooManyVoidLookups",
+        Unknown = "unknown",
+    }
+}
+
+open_enum! {
     /// What is done with a message whose sender has a domain that no provider account has verified.
     UnverifiedDomains {
         Reject = "reject",
         Accept = "accept",
+    }
+}
+
+open_enum! {
+    /// How far back a simulation looks at messages: an hour, a day or a week.
+    RoutingSimulationPeriod {
+        Hour = "hour",
+        Day = "day",
+        Week = "week",
+    }
+}
+
+open_enum! {
+    /// Who judged a domain: the provider, or Waypost by its own look-ups in DNS.
+    DomainEventSource {
+        Provider = "provider",
+        Dns = "dns",
     }
 }
 
@@ -6348,6 +7897,11 @@ pub struct DnsRecord {
     pub purpose: DnsRecordPurpose,
     /// Whether the provider found the record.
     pub status: DnsRecordStatus,
+    /// The values that DNS had there at the last check; of SPF and DMARC, the records of that kind.
+    pub found: Vec<String>,
+    /// Whether DNS had the record at the last check; `unknown` if DNS was not or could not be asked.
+    #[serde(rename = "foundStatus")]
+    pub found_status: DnsFoundStatus,
 
     /// The fields that this version does not know.
     #[serde(flatten)]
@@ -6381,6 +7935,8 @@ pub struct ErrorDetails {
     pub next_cursor: Option<String>,
     /// Why a valid request was not done: `details.reason` of every 409 and 422, with the status of each reason.
     ///
+    /// - `ACCOUNT_OUTSIDE_REGION` - 422: the routing rule names an account that is not in its region;
+    ///   `details.issues` says which.
     /// - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
     /// - `API_KEY_ENDED` - 409: the API key is revoked or expired.
     /// - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
@@ -6403,7 +7959,8 @@ pub struct ErrorDetails {
     /// - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
     /// - `MESSAGE_SENDING` - 409: the message is being sent.
     /// - `MESSAGE_SENT` - 409: the message was sent.
-    /// - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+    /// - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account, or none in the region of the
+    ///   routing rule that matches.
     /// - `NOT_A_MEMBER` - 403: the user is no member of the organization, or of any.
     /// - `PARTIAL_EXISTS` - 409: a partial of this name exists.
     /// - `PASSWORD_NOT_SET` - 422: the user has no password and signs in at the OpenID Connect provider.
@@ -6509,6 +8066,25 @@ impl EventSecrets {
         self.topic_arn = Some(topic_arn.into());
         self
     }
+}
+
+/// What is called `LostDnsRecord` in the API.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LostDnsRecord {
+    /// The type of the record.
+    pub r#type: DnsRecordType,
+    /// The full name of the record.
+    pub name: String,
+    /// What the record is for.
+    pub purpose: DnsRecordPurpose,
+    /// Whether DNS has another record there (`mismatch`) or none (`missing`).
+    #[serde(rename = "foundStatus")]
+    pub found_status: DnsFoundStatus,
+
+    /// The fields that this version does not know.
+    #[serde(flatten)]
+    pub unknown_fields: Map<String, Value>,
 }
 
 /// What is called `MailgunCredentials` in the API.
@@ -7372,6 +8948,23 @@ impl<A> Call<A, GetMetricsSummaryParams> {
     /// The time zone of hours, days, weeks and months, and of times without an offset: a name of the IANA database.
     pub fn time_zone(mut self, time_zone: impl Into<String>) -> Self {
         self.params.time_zone = Some(time_zone.into());
+        self
+    }
+}
+
+/// The parameters of "Get the health of a provider account by recipient domain".
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+
+pub struct GetProviderHealthByDomainParams {
+    /// How far back to count: 15 minutes, a day or a week. The default is `day`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<ProviderHealthPeriod>,
+}
+
+impl<A> Call<A, GetProviderHealthByDomainParams> {
+    /// How far back to count: 15 minutes, a day or a week.
+    pub fn window(mut self, window: impl Into<ProviderHealthPeriod>) -> Self {
+        self.params.window = Some(window.into());
         self
     }
 }

@@ -20,6 +20,8 @@ export class Waypost {
   readonly metrics: resources.Metrics;
   /** Connected accounts at email providers, their domains and event webhooks. */
   readonly providers: resources.Providers;
+  /** The sender domains. */
+  readonly senderDomains: resources.SenderDomains;
   /** Rules that select the provider account of a message. */
   readonly routingRules: resources.RoutingRules;
   /** API keys, their permissions and their rotation. */
@@ -62,6 +64,7 @@ export class Waypost {
     this.messages = new resources.Messages(http);
     this.metrics = new resources.Metrics(http);
     this.providers = new resources.Providers(http);
+    this.senderDomains = new resources.SenderDomains(http);
     this.routingRules = new resources.RoutingRules(http);
     this.apiKeys = new resources.ApiKeys(http);
     this.settings = new resources.Settings(http);

@@ -352,13 +352,26 @@ export class Providers {
   /**
    * Get the health of a provider account.
    *
-   * Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how the calls of the last 15
-   * minutes ended.
+   * Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, how the calls of the last 15
+   * minutes ended, and what became of the account's mail in 15 minutes, a day and a week.
    *
    * @param id The id of the provider account.
    */
-  getHealth(id: string, options?: RequestOptions): Promise<types.ProviderHealth> {
+  getHealth(id: string, options?: RequestOptions): Promise<types.ProviderHealthDetail> {
     return this.#http.data({ method: "GET", route: "/v1/providers/{id}/health", path: { id } }, options);
+  }
+
+  /**
+   * Get the health of a provider account by recipient domain.
+   *
+   * Requires the permission `PROVIDERS_READ`. What became of the account's mail to each recipient domain. The
+   * quarters of an hour that the window touches count whole, so `sent`, `delivered`, `bounced` and `complained` agree
+   * with the metrics of the same time. Tests are not counted.
+   *
+   * @param id The id of the provider account.
+   */
+  getHealthByDomain(id: string, params?: types.GetProviderHealthByDomainParams, options?: RequestOptions): Promise<types.ProviderHealthByDomain> {
+    return this.#http.json({ method: "GET", route: "/v1/providers/{id}/health/domains", path: { id }, query: params }, options);
   }
 }
 
@@ -447,6 +460,51 @@ export class ProvidersSuppressions {
   }
 }
 
+/** The sender domains. */
+export class SenderDomains {
+  readonly #http: Http;
+
+  /** @internal */
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /**
+   * List sender domains.
+   *
+   * Requires the permission `PROVIDERS_READ`. The domains of all provider accounts, each once, in the order of their
+   * names, with what the last check of DNS found.
+   */
+  list(options?: RequestOptions): PagePromise<types.SenderDomainSummary> {
+    return this.#http.pages({ method: "GET", route: "/v1/sender-domains" }, options);
+  }
+
+  /**
+   * Get a sender domain.
+   *
+   * Requires the permission `PROVIDERS_READ`. Compares what DNS had at the last check with the records that the
+   * accounts want now. The scheduler checks every domain (`WAYPOST_DNS_CHECK_INTERVAL`). Sending does not depend on
+   * it: there the provider's verdict decides.
+   *
+   * @param domain The domain name.
+   */
+  get(domain: string, options?: RequestOptions): Promise<types.SenderDomain> {
+    return this.#http.data({ method: "GET", route: "/v1/sender-domains/{domain}", path: { domain } }, options);
+  }
+
+  /**
+   * Check a sender domain.
+   *
+   * Requires the permission `PROVIDERS_WRITE`. Asks DNS now, within 20 seconds; the providers are not asked. What
+   * could not be looked up is `unknown`.
+   *
+   * @param domain The domain name.
+   */
+  check(domain: string, options?: RequestOptions): Promise<types.SenderDomain> {
+    return this.#http.data({ method: "POST", route: "/v1/sender-domains/{domain}/check", path: { domain }, repeatable: true }, options);
+  }
+}
+
 /** Rules that select the provider account of a message. */
 export class RoutingRules {
   readonly #http: Http;
@@ -515,6 +573,29 @@ export class RoutingRules {
    */
   resolve(request: types.ResolveRouteRequest, options?: RequestOptions): Promise<types.RouteResolution> {
     return this.#http.data({ method: "POST", route: "/v1/routing-rules/resolve", body: request, repeatable: true }, options);
+  }
+
+  /**
+   * Simulate routing rules.
+   *
+   * Requires the permission `PROVIDERS_READ`. Returns what the live messages of the last hour, day or week would have
+   * done under other rules: the recipients of each account, and those over caps. Nothing is sent and nothing is
+   * changed.
+   */
+  simulate(request?: types.SimulateRoutingRequest, options?: RequestOptions): Promise<types.RoutingSimulation> {
+    return this.#http.data({ method: "POST", route: "/v1/routing-rules/simulate", body: request, repeatable: true }, options);
+  }
+
+  /**
+   * Get the progress of a routing rule.
+   *
+   * Requires the permission `PROVIDERS_READ`. Returns what the targets of the rule used of their caps, and how far
+   * their ramps are.
+   *
+   * @param id The id of the routing rule.
+   */
+  getProgress(id: string, options?: RequestOptions): Promise<types.RoutingProgress> {
+    return this.#http.data({ method: "GET", route: "/v1/routing-rules/{id}/progress", path: { id } }, options);
   }
 }
 

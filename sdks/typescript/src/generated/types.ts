@@ -15,6 +15,14 @@ export interface AcceptInvitationRequest {
   code?: string | undefined;
 }
 
+/** How long half and 95 % of the accepted calls took at most, in milliseconds, accurate to 10 %. */
+export interface AcceptLatency {
+  /** The time that half of the messages did not exceed, in milliseconds. */
+  p50: number;
+  /** The time that 95 % of the messages did not exceed, in milliseconds. */
+  p95: number;
+}
+
 /** The new password. */
 export interface AcceptPasswordResetRequest {
   /** The token in the link, after `#`. */
@@ -212,6 +220,8 @@ export interface BatchMessage {
   attachments?: readonly MessageAttachment[] | undefined;
   /** Up to 10 tags, for routing rules and analytics. */
   tags?: readonly string[] | undefined;
+  /** What kind of mail the message is, for routing rules: `transactional` (the default) or `bulk`. */
+  messageClass?: MessageClass | undefined;
   /** Any JSON object of up to 64 KiB. It is stored with the message and included in its webhook events. */
   metadata?: Record<string, unknown> | undefined;
   /**
@@ -351,6 +361,10 @@ export interface ConnectedProvider {
   providerType: ProviderType;
   /** The name of the account. */
   displayName: string;
+  /**
+   * Where the provider's system is that takes the mail: `eu` or `us`; null if it is elsewhere, or not known (SMTP).
+   */
+  region: AccountRegion | null;
   /** Whether the account sends messages. */
   isActive: boolean;
   /** The URL that the provider posts events to. Keep it secret. */
@@ -438,8 +452,50 @@ export interface CreateRoutingRuleRequest {
   tags?: readonly string[] | undefined;
   /** Whether a message must have `any` (the default) or `all` of the tags. */
   tagMatch?: TagMatch | undefined;
-  /** The account that sends the messages. */
-  providerAccountId: string;
+  /**
+   * The domains of the recipients, such as `example.com` or `*.example.com`, up to 50: every recipient of a message
+   * must match one of them. An empty list matches all recipients.
+   */
+  recipientDomains?: readonly string[] | undefined;
+  /**
+   * The mailbox providers of the recipients, by the MX records of their domains: `google`, `microsoft`, `yahoo` or
+   * `other`. Every recipient of a message must have one of them. An empty list matches all recipients.
+   */
+  recipientMailboxProviders?: readonly MailboxProvider[] | undefined;
+  /** The class that messages have: `transactional` or `bulk`. The default is both. */
+  messageClass?: MessageClass | undefined;
+  /** The smallest size of messages, in bytes: subject, bodies and decoded attachments. */
+  minSizeBytes?: number | undefined;
+  /** The largest size of messages, in bytes. */
+  maxSizeBytes?: number | undefined;
+  /** Whether the rule is for tests only (true) or for live messages only (false). */
+  test?: boolean | undefined;
+  /**
+   * The region that accounts must be in to send the messages: `eu` or `us`. All accounts of the rule must be in it.
+   * The default is anywhere.
+   */
+  region?: AccountRegion | undefined;
+  /** The account that sends the messages. A rule has this or `targets`. */
+  providerAccountId?: string | undefined;
+  /** Up to 10 accounts that share the messages by weight, instead of `providerAccountId`. */
+  targets?: readonly NewRoutingTarget[] | undefined;
+  /**
+   * Which messages always have the same target: `none` (the default), those to one `recipientDomain` (of the first
+   * recipient), or those of one `sender`.
+   */
+  sticky?: RoutingStickiness | undefined;
+  /**
+   * Whether targets share the messages by their `weight` alone (the default), or also by their `health`: a target
+   * whose mail fails gets less.
+   */
+  prefer?: RoutingPreference | undefined;
+  /**
+   * What becomes of a message whose target has reached its cap: the `next` target or fallback sends it (the default),
+   * or it waits (`wait`).
+   */
+  overCap?: RoutingOverCap | undefined;
+  /** The bounds of the rates of an account, beyond which its ramp does not grow. */
+  rampBounds?: NewRoutingRampBounds | undefined;
   /** Up to 5 accounts that send if this account cannot, in this order. */
   fallbackProviderAccountIds?: readonly string[] | undefined;
   /**
@@ -594,8 +650,13 @@ export interface DomainVerification {
   isVerified: boolean;
   /** `verified`, `unverified`, or `unknown` if the credentials give no access to the domain. */
   state: DomainState;
-  /** The DNS records to publish, each with `type`, `name`, `value`, `priority`, `purpose` and `status`. */
+  /**
+   * The DNS records to publish, each with `type`, `name`, `value`, `priority`, `purpose` and the provider's `status`;
+   * and with what DNS had at the last check, `found` and `foundStatus`.
+   */
   dnsRecords: DnsRecord[];
+  /** When Waypost last looked the records up in DNS; null before the first check. */
+  dnsCheckedAt: string | null;
   /** When it was created. */
   createdAt: string;
 }
@@ -659,8 +720,8 @@ export interface FallbackResolution {
   /** Whether the sender's domain is verified on this account. */
   domainVerified: boolean;
   /**
-   * Why this fallback is not used: `PROVIDER_INACTIVE`, or `DOMAIN_NOT_VERIFIED` if the sender's domain is unverified
-   * on it; null if it is used.
+   * Why this fallback is not used: `PROVIDER_INACTIVE`, `DOMAIN_NOT_VERIFIED` if the sender's domain is unverified on
+   * it, or `REGION` if it is not in the rule's region; null if it is used.
    */
   passedOver: string | null;
 }
@@ -1058,6 +1119,43 @@ export interface MetricsTotals {
   complaintRate: number;
 }
 
+/** How the daily cap of a target grows, so that mailbox providers get to know a new account. */
+export interface NewRoutingRamp {
+  /** The most recipients of the first day. */
+  start: number;
+  /** What each step multiplies the cap by, 1.01 to 10. */
+  factor: number;
+  /** The days from one step to the next, 1 to 30. */
+  everyDays: number;
+  /**
+   * The first day, in UTC; before it the target gets nothing. A ramp whose first day is over begins where it would be
+   * now. The default is the day that the same ramp of the account has, or today.
+   */
+  from?: string | null | undefined;
+}
+
+/** The bounds of the rates of an account, beyond which the ramps of a rule do not grow. */
+export interface NewRoutingRampBounds {
+  /** The most bounces, as a part of the sent mails. The default is 0.05. */
+  bounceRate?: number | null | undefined;
+  /** The most complaints, as a part of the delivered mails. The default is 0.001. */
+  complaintRate?: number | null | undefined;
+}
+
+/** An account that gets a part of the messages. */
+export interface NewRoutingTarget {
+  /** The provider account. */
+  providerAccountId: string;
+  /** 1 to 1,000. Each account gets its weight's part of the messages. */
+  weight: number;
+  /** The most recipients of a day in UTC, of all messages of the rule. */
+  dailyCap?: number | null | undefined;
+  /** The most recipients of an hour, of all messages of the rule. */
+  hourlyCap?: number | null | undefined;
+  /** How the daily cap grows until it reaches `dailyCap`, or without end. */
+  ramp?: NewRoutingRamp | undefined;
+}
+
 /** The OpenID Connect provider at which users can sign in; null if there is none. */
 export interface OidcMethod {
   /** The name of the provider, for people. */
@@ -1099,7 +1197,10 @@ export interface Pagination {
 /** A rule that was skipped. */
 export interface PassedOverRule {
   rule: RoutingRule;
-  /** Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or `PROVIDER_INACTIVE`. */
+  /**
+   * Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS`, `RECIPIENT_DOMAIN`,
+   * `RECIPIENT_MAILBOX_PROVIDER`, `MESSAGE_CLASS`, `SIZE`, `TEST` or `PROVIDER_INACTIVE`.
+   */
   reason: string;
 }
 
@@ -1167,6 +1268,10 @@ export interface ProviderAccount {
   providerType: ProviderType;
   /** The name of the account. */
   displayName: string;
+  /**
+   * Where the provider's system is that takes the mail: `eu` or `us`; null if it is elsewhere, or not known (SMTP).
+   */
+  region: AccountRegion | null;
   /** Whether the account sends messages. */
   isActive: boolean;
   /** The URL that the provider posts events to. Keep it secret. */
@@ -1204,6 +1309,41 @@ export interface ProviderCircuit {
   until: string | null;
 }
 
+/** What became of a provider account's mail to one recipient domain. */
+export interface ProviderDomainHealth {
+  /**
+   * The recipient domain. `(other)` stands for all domains beyond the 50 with the most mail and the first 500 of a
+   * month, `(none)` for addresses that are not known any more.
+   */
+  recipientDomain: string;
+  /** The number of calls to the provider, for one recipient each, that ended. */
+  attempts: number;
+  /** The number of attempts that the provider accepted. */
+  accepted: number;
+  /** The number of attempts that the provider refused for good. */
+  rejected: number;
+  /** The number of attempts that the provider, or later the recipient's server, put off. */
+  deferred: number;
+  /** The number of recipients whose message the provider accepted. */
+  sent: number;
+  /** The number of recipients whose message was delivered. */
+  delivered: number;
+  /** The number of recipients whose message bounced. */
+  bounced: number;
+  /** The number of recipients who reported the message as spam. */
+  complained: number;
+  /** `deferred` divided by `attempts`. */
+  deferralRate: number | null;
+  /** `bounced` divided by `sent`. */
+  bounceRate: number | null;
+  /** `complained` divided by `delivered`. */
+  complaintRate: number | null;
+  /** `delivered` divided by `sent`. */
+  deliveryRate: number | null;
+  /** How long accepted calls took; null if there are fewer than 20. */
+  acceptLatencyMs: AcceptLatency | null;
+}
+
 /** One cause for which an account fails. */
 export interface ProviderFailure {
   cause: ProviderFailureCause;
@@ -1238,6 +1378,59 @@ export interface ProviderHealth {
   maxConcurrency: number | null;
 }
 
+/** What became of a provider account's mail, by recipient domain. */
+export interface ProviderHealthByDomain {
+  /** The domains, those with the most mail first; `(other)` comes last. */
+  data: ProviderDomainHealth[];
+  window: ProviderHealthWindow;
+}
+
+/** How a provider account does at the moment, and what became of its mail. */
+export interface ProviderHealthDetail {
+  /** The provider account. */
+  providerAccountId: string;
+  providerType: ProviderType;
+  /** The name of the account. */
+  displayName: string;
+  /** Whether the account sends messages. */
+  isActive: boolean;
+  /** Whether calls to the account are made; null while Redis, which knows it, does not answer. */
+  circuit: ProviderCircuit | null;
+  /**
+   * The calls per second, over all workers, to which Waypost holds back now because the provider throttles; null if
+   * it does not throttle, or while Redis does not answer.
+   */
+  throttledRatePerSecond: number | null;
+  /** Why the account cannot send, as reported by the provider; null if it can. */
+  sendingPausedReason: string | null;
+  /** What is wrong with the account now, as the event PROVIDER_FAILING reports it. */
+  failures: ProviderFailure[];
+  calls: RecentProviderCalls;
+  /** The most calls to the provider per second, over all workers; null means no limit. */
+  maxRatePerSecond: number | null;
+  /** The most concurrent calls to the provider, over all workers; null means no limit. */
+  maxConcurrency: number | null;
+  windows: ProviderHealthWindows;
+}
+
+/** The time that is counted. */
+export interface ProviderHealthWindow {
+  /** The start of the first quarter of an hour that is counted. */
+  from: string;
+  /** The end of the period, which is not part of it. */
+  to: string;
+}
+
+/**
+ * What became of all mail of a provider account lately. The quarters of an hour that a window touches count whole.
+ * Tests are not counted.
+ */
+export interface ProviderHealthWindows {
+  last15Minutes: ProviderMailFigures;
+  lastDay: ProviderMailFigures;
+  lastWeek: ProviderMailFigures;
+}
+
 /** The result of an import from a provider. */
 export interface ProviderImportResult {
   /** The number of newly suppressed addresses. */
@@ -1248,6 +1441,40 @@ export interface ProviderImportResult {
   unusable: number;
   /** The `cursor` of the request that continues; null if all lists were read. */
   nextCursor: string | null;
+}
+
+/**
+ * What became of some mail of a provider account. `attempts`, `accepted`, `rejected` and `acceptLatencyMs` are up to
+ * a minute late; the other numbers are exact. Rates have four decimals, are never above 1, and are null if they are
+ * of fewer than 20.
+ */
+export interface ProviderMailFigures {
+  /** The number of calls to the provider, for one recipient each, that ended. */
+  attempts: number;
+  /** The number of attempts that the provider accepted. */
+  accepted: number;
+  /** The number of attempts that the provider refused for good. */
+  rejected: number;
+  /** The number of attempts that the provider, or later the recipient's server, put off. */
+  deferred: number;
+  /** The number of recipients whose message the provider accepted. */
+  sent: number;
+  /** The number of recipients whose message was delivered. */
+  delivered: number;
+  /** The number of recipients whose message bounced. */
+  bounced: number;
+  /** The number of recipients who reported the message as spam. */
+  complained: number;
+  /** `deferred` divided by `attempts`. */
+  deferralRate: number | null;
+  /** `bounced` divided by `sent`. */
+  bounceRate: number | null;
+  /** `complained` divided by `delivered`. */
+  complaintRate: number | null;
+  /** `delivered` divided by `sent`. */
+  deliveryRate: number | null;
+  /** How long accepted calls took; null if there are fewer than 20. */
+  acceptLatencyMs: AcceptLatency | null;
 }
 
 /** Rate limits, in requests per second; null means the operator's limit. */
@@ -1356,8 +1583,19 @@ export interface ReplayWebhooksRequest {
 export interface ResolveRouteRequest {
   /** The sender. */
   from: string;
+  /**
+   * The recipients. Only their domains matter. Without them, rules with `recipientDomains` or
+   * `recipientMailboxProviders` are skipped.
+   */
+  to?: Recipients | undefined;
   /** The tags of the message. */
   tags?: readonly string[] | undefined;
+  /** The class of the message. The default is `transactional`. */
+  messageClass?: MessageClass | undefined;
+  /** The size of the message, in bytes. The default is 0. */
+  sizeBytes?: number | undefined;
+  /** Whether the message is a test. The default is false. */
+  test?: boolean | undefined;
 }
 
 /** The dead jobs that are due again. */
@@ -1398,14 +1636,94 @@ export interface RouteResolution {
   rule: RoutingRule | null;
   /** The rules that were checked before and skipped, in order. */
   passedOver: PassedOverRule[];
-  /** The account that would send the message; null if there is none. */
+  /**
+   * The account that would send the message; null if there is none. Of several targets each message gets one, so the
+   * next message may get another.
+   */
   account: ProviderAccount | null;
   /** Whether the sender's domain is verified on this account. */
   domainVerified: boolean;
+  /** The targets of the rule, in order; empty if one account sends all its messages. */
+  targets: TargetResolution[];
   /** The fallbacks of the rule, in order. */
   fallbacks: FallbackResolution[];
-  /** Why a send would be refused: `NO_ACTIVE_PROVIDER` or `DOMAIN_NOT_VERIFIED`; null if it would be accepted. */
+  /**
+   * Why a send would be refused: `NO_ACTIVE_PROVIDER` (in the region of the rule) or `DOMAIN_NOT_VERIFIED`; null if
+   * it would be accepted.
+   */
   refusal: string | null;
+}
+
+/** How far a routing rule is. */
+export interface RoutingProgress {
+  /** The targets of the rule in their order; empty if one account sends all its messages. */
+  targets: RoutingTargetProgress[];
+}
+
+/** How the daily cap of a target grows, so that mailbox providers get to know a new account. */
+export interface RoutingRamp {
+  /** The most recipients of the first day. */
+  start: number;
+  /** What each step multiplies the cap by, 1.01 to 10. */
+  factor: number;
+  /** The days from one step to the next, 1 to 30. */
+  everyDays: number;
+  /** The first day, in UTC; before it the target gets nothing. */
+  from: string;
+}
+
+/** The bounds of the rates of an account, for all its mail, beyond which the ramps of a rule do not grow. */
+export interface RoutingRampBounds {
+  /** The most bounces, as a part of the sent mails. */
+  bounceRate: number;
+  /** The most complaints, as a part of the delivered mails. */
+  complaintRate: number;
+}
+
+/** How far the ramp of a target is. */
+export interface RoutingRampProgress {
+  /** The most recipients of this day by the ramp; 0 before its first day. */
+  cap: number;
+  /**
+   * `notBegun` before its first day; `growing`; `held` while a rate is beyond its bound; `finished`, and then it
+   * limits no more.
+   */
+  state: RoutingRampState;
+  /** Since when it is in this state. */
+  since: string;
+  /** The day of UTC of the next step, or of the first; null while it is held, and when it is finished. */
+  nextStepOn: string | null;
+  /**
+   * The part of the account's sent mails that bounced, over a day, or over a week if fewer than 100 were sent in a
+   * day; null if fewer than 100 were.
+   */
+  bounceRate: number | null;
+  /**
+   * The part of the account's delivered mails that was reported as spam, over the same time; null as `bounceRate` is.
+   */
+  complaintRate: number | null;
+  /** How many mails the account sent in that time. */
+  sent: number;
+  /** What happened to the ramp, the newest first, up to 50. */
+  steps: RoutingRampStep[];
+}
+
+/** Something that happened to a ramp. */
+export interface RoutingRampStep {
+  at: string;
+  /**
+   * `begin`: its first day came. `step`: the cap grew. `hold`: a rate passed its bound. `halve`: a rate passed twice
+   * its bound. `resume`: the rates are within their bounds again. `finish`: the cap reached that of the target.
+   */
+  action: RoutingRampAction;
+  /** The cap of a day before. */
+  capBefore: number;
+  /** The cap of a day from then on. */
+  capAfter: number;
+  /** The rate then; null if it was not known. */
+  bounceRate: number | null;
+  /** The rate then; null if it was not known. */
+  complaintRate: number | null;
 }
 
 /** A routing rule. A message must match all conditions of the rule; an absent condition matches every message. */
@@ -1429,9 +1747,55 @@ export interface RoutingRule {
   tags: string[];
   /** Whether a message must have `any` or `all` of the tags. */
   tagMatch: TagMatch;
-  /** The account that sends the messages. */
+  /**
+   * The domains of the recipients, such as `example.com` or `*.example.com`: every recipient of a message must match
+   * one of them. Empty for all recipients.
+   */
+  recipientDomains: string[];
+  /**
+   * The mailbox providers of the recipients, by the MX records of their domains: every recipient of a message must
+   * have one of them. `other` are all that are not named. Empty for all recipients. A domain that is not known yet
+   * matches none: it is looked up after the first message to it.
+   */
+  recipientMailboxProviders: MailboxProvider[];
+  /** The class that messages have: `transactional` or `bulk`; null for both. */
+  messageClass: MessageClass | null;
+  /**
+   * The smallest size of messages, in bytes: subject, bodies and decoded attachments. What single recipients have
+   * instead does not count. Null for no bound.
+   */
+  minSizeBytes: number | null;
+  /** The largest size of messages, in bytes; null for no bound. */
+  maxSizeBytes: number | null;
+  /** Whether the rule is for tests only (true) or for live messages only (false); null for both. */
+  test: boolean | null;
+  /**
+   * The region that accounts must be in to send the messages: `eu` or `us`; null for anywhere. Accounts outside of it
+   * are skipped, whatever else fails.
+   */
+  region: AccountRegion | null;
+  /** The account that sends the messages; of a rule with targets, that of the first. */
   providerAccountId: string;
-  /** The accounts that send if this account cannot, in this order. */
+  /** The accounts that share the messages; empty if one account sends them all. */
+  targets: RoutingTarget[];
+  /**
+   * Which messages always have the same target: `none`, those to one `recipientDomain` (of the first recipient), or
+   * those of one `sender`.
+   */
+  sticky: RoutingStickiness;
+  /**
+   * Whether targets share the messages by their `weight` alone, or also by their `health`: the weight of a target
+   * whose mail fails is lowered until its mail succeeds again.
+   */
+  prefer: RoutingPreference;
+  /**
+   * What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it waits
+   * (`wait`).
+   */
+  overCap: RoutingOverCap;
+  /** The bounds of the rates of an account, beyond which its ramp does not grow. */
+  rampBounds: RoutingRampBounds;
+  /** The accounts that send if this account, or none of the targets, can, in this order. */
   fallbackProviderAccountIds: string[];
   /**
    * What to do if the provider's response to a call is lost: `wait` for evidence and send again if there is none,
@@ -1442,6 +1806,69 @@ export interface RoutingRule {
   createdAt: string;
   /** When it was last changed. */
   updatedAt: string;
+}
+
+/** What the live messages of a period would have done. Accounts and their domains count as they are now. */
+export interface RoutingSimulation {
+  /** The begin of the period. */
+  from: string;
+  /** The end of the period, which is not part of it. */
+  to: string;
+  /** The messages that were accepted in the period. */
+  messages: number;
+  /** The recipients of these messages. */
+  recipients: number;
+  /**
+   * 1 if every message was looked at. Of more than 100,000, one in so many was, and the counts are multiplied by it.
+   */
+  sampledOneIn: number;
+  /** The accounts that the messages went to, in the simulation or in fact. */
+  accounts: SimulatedAccount[];
+  /** The rules in the order in which they are checked. */
+  rules: SimulatedRuleCounts[];
+  /** Messages without a matching rule, and those that name their account. */
+  withoutRule: number;
+  refused: SimulatedRefusals;
+  /** Recipients that would have waited for a cap until sending is given up. */
+  unsent: number;
+}
+
+/** An account that gets a part of a rule's messages. */
+export interface RoutingTarget {
+  /** The provider account. */
+  providerAccountId: string;
+  /** 1 to 1,000. Each account gets its weight's part of the messages. */
+  weight: number;
+  /** The most recipients of a day in UTC; null for no cap. */
+  dailyCap: number | null;
+  /** The most recipients of an hour; null for no cap. */
+  hourlyCap: number | null;
+  /** How its daily cap grows; null if it does not. */
+  ramp: RoutingRamp | null;
+}
+
+/** How far a target of a routing rule is. */
+export interface RoutingTargetProgress {
+  /** The provider account. */
+  providerAccountId: string;
+  /** 1 to 1,000. Each account gets its weight's part of the messages. */
+  weight: number;
+  /**
+   * How many recipients of the rule's messages it had on this day in UTC. Counted if it has a daily cap, and a little
+   * ahead: workers reserve several at once.
+   */
+  usedToday: number;
+  /** The most recipients of this day, by `dailyCap` and by the ramp; null for no cap. */
+  dailyCap: number | null;
+  /**
+   * How many recipients of the rule's messages it had in this hour. Counted if it has an `hourlyCap`, and a little
+   * ahead.
+   */
+  usedThisHour: number;
+  /** The most recipients of an hour; null for no cap. */
+  hourlyCap: number | null;
+  /** How far its ramp is; null if it has none. */
+  ramp: RoutingRampProgress | null;
 }
 
 /** A task of the scheduler, with its last run. */
@@ -1460,7 +1887,10 @@ export interface SchedulerTask {
   lastSucceededAt: string | null;
   /** How long the last finished run took, in milliseconds. */
   tookMs: number | null;
-  /** How long ago the last successful run was, less one interval, in milliseconds. */
+  /**
+   * How long ago the last successful run was, less one interval and the ten seconds within which a run is stored, in
+   * milliseconds.
+   */
   lagMs: number;
   /** Whether the task needs attention. */
   isLate: boolean;
@@ -1567,6 +1997,8 @@ export interface SendMessageRequest {
   attachments?: readonly MessageAttachment[] | undefined;
   /** Up to 10 tags, for routing rules and analytics. */
   tags?: readonly string[] | undefined;
+  /** What kind of mail the message is, for routing rules: `transactional` (the default) or `bulk`. */
+  messageClass?: MessageClass | undefined;
   /** Any JSON object of up to 64 KiB. It is stored with the message and included in its webhook events. */
   metadata?: Record<string, unknown> | undefined;
   /**
@@ -1665,6 +2097,142 @@ export interface SendTemplateTestRequest {
   subject?: string | undefined;
 }
 
+/** A sender domain, across the accounts that have it. */
+export interface SenderDomain {
+  /** The domain name, in ASCII. */
+  domain: string;
+  /**
+   * `complete`: DNS has all records that mail needs. `incomplete`: some are missing or differ, and were never found.
+   * `broken`: some were found before, and two checks missed them. `unknown`: DNS was not asked yet or could not be
+   * asked, or no account names its records.
+   */
+  status: SenderDomainStatus;
+  /** The accounts that have the domain. */
+  accounts: SenderDomainAccount[];
+  spf: SenderDomainSpf;
+  /** The DKIM records that the accounts want. */
+  dkim: SenderDomainDkim[];
+  dmarc: SenderDomainDmarc;
+  /** What is wrong with the domain as a whole. */
+  conflicts: SenderDomainConflict[];
+  /** When DNS was last asked; null before the first check. */
+  checkedAt: string | null;
+  /** Since when DNS lacks records that it had; null if it has them. */
+  brokenSince: string | null;
+}
+
+/** A sender domain at one account. */
+export interface SenderDomainAccount {
+  /** The provider account. */
+  providerAccountId: string;
+  providerType: ProviderType;
+  /** The name of the account. */
+  displayName: string;
+  /** The id of the domain in `/v1/providers/:id/domains`. */
+  domainId: string;
+  /** The provider's verdict, which decides whether the account may send from the domain. */
+  state: DomainState;
+  /** The records that the provider wants, with what DNS has. */
+  records: SenderDomainRecord[];
+}
+
+/** Something that is wrong with a domain as a whole. */
+export interface SenderDomainConflict {
+  /** The kind of conflict, for programs. */
+  code: SenderDomainConflictCode;
+  /** What is wrong and what to do, for people. */
+  message: string;
+  /** The names of the records. */
+  names: string[];
+}
+
+/** A DKIM record that an account wants. */
+export interface SenderDomainDkim {
+  /** The provider account. */
+  providerAccountId: string;
+  /** The DKIM selector. */
+  selector: string;
+  /** The full name of the record. */
+  name: string;
+  /** Whether DNS has the record. */
+  status: DnsFoundStatus;
+}
+
+/** The DMARC policy of a domain. */
+export interface SenderDomainDmarc {
+  /** The record; null if there is none. */
+  record: string | null;
+  /** The domain that has the record: this one, or one above it. */
+  policyDomain: string | null;
+  /** What receivers do with mail that does not pass; null without a valid record. */
+  policy: DmarcPolicy | null;
+  status: DmarcStatus;
+  /**
+   * Whether the return paths of all accounts are of this domain, as far as the policy asks for it; null if there is
+   * no policy or an account does not name its records.
+   */
+  alignedSpf: boolean | null;
+  /** The same of the signatures of all accounts. Mail passes if one of both is aligned. */
+  alignedDkim: boolean | null;
+}
+
+/** A DNS record that a provider wants, with what DNS has. */
+export interface SenderDomainRecord {
+  /** The type of the record. */
+  type: DnsRecordType;
+  /** The full name of the record. */
+  name: string;
+  /** The value that the provider wants. */
+  value: string;
+  /** The priority of an MX record; null for other types. */
+  priority: number | null;
+  /** What the record is for. */
+  purpose: DnsRecordPurpose;
+  /** Whether the provider found the record. */
+  status: DnsRecordStatus;
+  /** The values that DNS has there; of SPF and DMARC, the records of that kind. */
+  found: string[];
+  /** Whether DNS has the record; `unknown` if DNS was not or could not be asked. */
+  foundStatus: DnsFoundStatus;
+}
+
+/** The SPF record of a domain. A domain has one record for all of its senders. */
+export interface SenderDomainSpf {
+  /** The record; the first, if there are several; null if there is none. */
+  record: string | null;
+  /**
+   * Whether receivers accept it. Accounts may do without one: SENDGRID, POSTMARK and SES send with return paths of
+   * other domains.
+   */
+  status: SpfStatus;
+  /** The look-ups that it causes, with those of included records, up to 50. */
+  lookups: number;
+  /** The look-ups that receivers make (RFC 7208, 4.6.4). */
+  lookupsMax: number;
+  /** The look-ups that find nothing. Receivers accept two. */
+  voidLookups: number;
+  /** The mechanisms that accounts want and the record lacks. */
+  missing: string[];
+  /** One record for all accounts; null if the record need not be changed. */
+  recommended: string | null;
+}
+
+/** A sender domain in a list. */
+export interface SenderDomainSummary {
+  /** The domain name, in ASCII. */
+  domain: string;
+  /** What the last check found. */
+  status: SenderDomainStatus;
+  /** The provider accounts that have the domain. */
+  providerAccountIds: string[];
+  /** The kinds of conflicts that the last check found. */
+  conflicts: SenderDomainConflictCode[];
+  /** When DNS was last asked; null before the first check. */
+  checkedAt: string | null;
+  /** Since when DNS lacks records that it had; null if it has them. */
+  brokenSince: string | null;
+}
+
 /** The query of a series, with its defaults filled in. */
 export interface SeriesQuery {
   /** The begin of the period. */
@@ -1735,6 +2303,63 @@ export interface SignInMethods {
   oidc: OidcMethod | null;
 }
 
+/** The rules to try, and on which messages. */
+export interface SimulateRoutingRequest {
+  /**
+   * Up to 100 rules, as they would be created, instead of those of the organization. For equal priorities, earlier
+   * ones are checked first. The default is the organization's.
+   */
+  rules?: readonly CreateRoutingRuleRequest[] | undefined;
+  /** How far back messages are looked at: the last `hour`, `day` (the default) or `week`. */
+  period?: RoutingSimulationPeriod | undefined;
+}
+
+/** The recipients of an account. */
+export interface SimulatedAccount {
+  /** The provider account. */
+  providerAccountId: string;
+  /** Recipients in the simulation. */
+  recipients: number;
+  /** Recipients in fact. */
+  actualRecipients: number;
+}
+
+/** Messages that would have been refused. */
+export interface SimulatedRefusals {
+  /** Messages refused with `NO_ACTIVE_PROVIDER`. */
+  noActiveProvider: number;
+  /** Messages refused with `DOMAIN_NOT_VERIFIED`. */
+  domainNotVerified: number;
+}
+
+/** What a rule decided. */
+export interface SimulatedRuleCounts {
+  /** The id of the rule; null for one of the request. */
+  id: string | null;
+  /** The name. */
+  name: string;
+  /** The messages that it decided. */
+  messages: number;
+  /** The recipients of these messages. */
+  recipients: number;
+  /** The targets of the rule, in order; empty if one account sends all its messages. */
+  targets: SimulatedTarget[];
+}
+
+/** What a target got. */
+export interface SimulatedTarget {
+  /** The provider account. */
+  providerAccountId: string;
+  /** The recipients that it got. */
+  recipients: number;
+  /** Recipients for whom its hourly cap was reached. */
+  overHourlyCap: number;
+  /** Recipients for whom its daily cap was reached. */
+  overDailyCap: number;
+  /** Recipients that waited for a later hour and then went to it. */
+  waited: number;
+}
+
 /** How to begin a second factor. */
 export interface StartTotpRequest {
   /** The present password. */
@@ -1774,6 +2399,44 @@ export interface Suppression {
    * suppression or it is not known. The message may have been deleted since.
    */
   messageId: string | null;
+}
+
+/** A target of the matching rule. */
+export interface TargetResolution {
+  /** The provider account. */
+  providerAccountId: string;
+  /** The weight that the rule gives it. */
+  weight: number;
+  /**
+   * The percent of the weight that counts now for the domain of the first recipient: below 100 if the rule prefers
+   * healthy targets and the mail of this one fails.
+   */
+  healthPercent: number;
+  /** The part of the rule's messages that it gets now, from 0 to 1. */
+  share: number;
+  /** Whether the sender's domain is verified on this account. */
+  domainVerified: boolean;
+  /**
+   * How many recipients of the rule's messages it had on this day in UTC. Counted if it has a daily cap, and a little
+   * ahead: workers reserve several at once.
+   */
+  usedToday: number;
+  /** The most recipients of this day, by `dailyCap` and by the ramp; null for no cap. */
+  dailyCap: number | null;
+  /**
+   * How many recipients of the rule's messages it had in this hour. Counted if it has an `hourlyCap`, and a little
+   * ahead.
+   */
+  usedThisHour: number;
+  /** The most recipients of an hour; null for no cap. */
+  hourlyCap: number | null;
+  /** The state of its ramp: `notBegun`, `growing`, `held` or `finished`; null without one. */
+  rampState: RoutingRampState | null;
+  /**
+   * Why this target gets no messages: `PROVIDER_INACTIVE`; `DOMAIN_NOT_VERIFIED` if the sender's domain is unverified
+   * on it; `REGION` if it is not in the rule's region; `RAMP_NOT_BEGUN`; null if it gets some.
+   */
+  passedOver: string | null;
 }
 
 /** A template. Its content is in its versions. */
@@ -2032,8 +2695,47 @@ export interface UpdateRoutingRuleRequest {
   tags?: readonly string[] | undefined;
   /** Whether a message must have `any` or `all` of the tags. */
   tagMatch?: TagMatch | undefined;
-  /** The account that sends the messages. */
+  /**
+   * The domains of the recipients, such as `example.com` or `*.example.com`, up to 50: every recipient of a message
+   * must match one of them. An empty list matches all recipients.
+   */
+  recipientDomains?: readonly string[] | undefined;
+  /**
+   * The mailbox providers of the recipients, by the MX records of their domains: `google`, `microsoft`, `yahoo` or
+   * `other`. Every recipient of a message must have one of them. An empty list matches all recipients.
+   */
+  recipientMailboxProviders?: readonly MailboxProvider[] | undefined;
+  /** The class that messages have: `transactional` or `bulk`. Null matches both. */
+  messageClass?: MessageClass | null | undefined;
+  /** The smallest size of messages, in bytes: subject, bodies and decoded attachments. */
+  minSizeBytes?: number | null | undefined;
+  /** The largest size of messages, in bytes. */
+  maxSizeBytes?: number | null | undefined;
+  /** Whether the rule is for tests only (true) or for live messages only (false). */
+  test?: boolean | null | undefined;
+  /** The region that accounts must be in to send the messages: `eu` or `us`; null for anywhere. */
+  region?: AccountRegion | null | undefined;
+  /** The account that sends the messages. It takes the place of `targets`. */
   providerAccountId?: string | undefined;
+  /** Up to 10 accounts that share the messages by weight. They take the place of `providerAccountId`. */
+  targets?: readonly NewRoutingTarget[] | undefined;
+  /**
+   * Which messages always have the same target: `none`, those to one `recipientDomain` (of the first recipient), or
+   * those of one `sender`.
+   */
+  sticky?: RoutingStickiness | undefined;
+  /**
+   * Whether targets share the messages by their `weight` alone, or also by their `health`: a target whose mail fails
+   * gets less.
+   */
+  prefer?: RoutingPreference | undefined;
+  /**
+   * What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it waits
+   * (`wait`).
+   */
+  overCap?: RoutingOverCap | undefined;
+  /** The bounds of the rates of an account, beyond which its ramp does not grow. An absent one keeps its value. */
+  rampBounds?: NewRoutingRampBounds | undefined;
   /** Up to 5 accounts that send if this account cannot, in this order. */
   fallbackProviderAccountIds?: readonly string[] | undefined;
   /** What to do if the provider's response to a call is lost: `wait`, `resend` or `fail`. */
@@ -2311,6 +3013,8 @@ export interface Worker {
 /**
  * Why a valid request was not done: `details.reason` of every 409 and 422, with the status of each reason.
  *
+ * - `ACCOUNT_OUTSIDE_REGION` - 422: the routing rule names an account that is not in its region; `details.issues`
+ * says which.
  * - `ADDRESS_NOT_PUBLIC` - 422: the host of the webhook URL has no public address.
  * - `API_KEY_ENDED` - 409: the API key is revoked or expired.
  * - `ATTACHMENT_NOT_FETCHED` - 422: the URL of an attachment gave no file; `details.issues` says which.
@@ -2333,7 +3037,8 @@ export interface Worker {
  * - `MESSAGE_NOT_SCHEDULED` - 409: the message was not scheduled.
  * - `MESSAGE_SENDING` - 409: the message is being sent.
  * - `MESSAGE_SENT` - 409: the message was sent.
- * - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account.
+ * - `NO_ACTIVE_PROVIDER` - 422: the organization has no active provider account, or none in the region of the routing
+ * rule that matches.
  * - `NOT_A_MEMBER` - 403: the user is no member of the organization, or of any.
  * - `PARTIAL_EXISTS` - 409: a partial of this name exists.
  * - `PASSWORD_NOT_SET` - 422: the user has no password and signs in at the OpenID Connect provider.
@@ -2369,6 +3074,7 @@ export interface Worker {
  * - `WRONG_PASSWORD` - 422: the password is wrong.
  */
 export type ErrorReason = Open<
+  | "ACCOUNT_OUTSIDE_REGION"
   | "ADDRESS_NOT_PUBLIC"
   | "API_KEY_ENDED"
   | "ATTACHMENT_NOT_FETCHED"
@@ -2532,7 +3238,10 @@ export interface SuppressionRemovedEvent {
   data: SuppressionEventData;
 }
 
-/** A sender domain became verified. */
+/**
+ * A sender domain became verified at its provider (source `provider`), or its DNS records are there again (source
+ * `dns`).
+ */
 export interface DomainVerifiedEvent {
   /** The type of the event. */
   event: "DOMAIN_VERIFIED";
@@ -2542,8 +3251,9 @@ export interface DomainVerifiedEvent {
 }
 
 /**
- * A sender domain that was verified no longer is: the provider reports it as unverified or no longer lists it, or the
- * credentials no longer show it.
+ * A sender domain is broken. With the source `provider`: it was verified and no longer is; the provider reports it as
+ * unverified or no longer lists it, or the credentials no longer show it. With the source `dns`: two checks in a row,
+ * ten minutes apart, missed DNS records that were there.
  */
 export interface DomainBrokenEvent {
   /** The type of the event. */
@@ -2764,8 +3474,12 @@ export interface DomainEventData {
   domain: string;
   /** The account. */
   providerAccountId: string;
-  /** The state of the domain; `unknown` if the credentials do not show it. */
+  /** The provider's verdict on the domain; `unknown` if the credentials do not show it. */
   state: DomainState;
+  /** Who judged the domain: the provider, or Waypost by its own look-ups in DNS. */
+  source: DomainEventSource;
+  /** If the source is `dns` and the domain is broken: the records that DNS had and has no longer. */
+  records: LostDnsRecord[];
   /** Only in a test event: `{"test": true}`. */
   metadata?: Record<string, unknown> | undefined;
 }
@@ -2856,6 +3570,13 @@ export type MetricsGroupBy = Open<
   | "recipientDomain"
 >;
 
+/** How far back the health of a provider account is counted: 15 minutes, a day or a week. */
+export type ProviderHealthPeriod = Open<
+  | "15m"
+  | "day"
+  | "week"
+>;
+
 /** A language of the pages for recipients. */
 export type PageLanguage = Open<
   | "en"
@@ -2928,6 +3649,12 @@ export type DeliveryMode = Open<
   | "shared"
 >;
 
+/** What kind of mail a message is. */
+export type MessageClass = Open<
+  | "transactional"
+  | "bulk"
+>;
+
 /** What happens to a test message. */
 export type TestOutcome = Open<
   | "delivered"
@@ -2955,6 +3682,12 @@ export type ProviderType = Open<
   | "SMTP"
 >;
 
+/** Where the system of a provider is that takes the mail of an account. */
+export type AccountRegion = Open<
+  | "eu"
+  | "us"
+>;
+
 /**
  * What a member of an organization may do. `OWNER`: everything. `ADMIN`: everything but the members. `DEVELOPER`:
  * `SEND`, `TEMPLATES_READ`, `TEMPLATES_WRITE`, `METRICS_READ`, `PROVIDERS_READ` and `CONTENT_READ`. `VIEWER`:
@@ -2971,6 +3704,41 @@ export type Role = Open<
 export type TagMatch = Open<
   | "any"
   | "all"
+>;
+
+/**
+ * Who takes the mail of a domain: `google` for Gmail and Google Workspace, `microsoft` for Outlook.com and Microsoft
+ * 365, `yahoo` for Yahoo Mail and AOL Mail, or any `other`.
+ */
+export type MailboxProvider = Open<
+  | "google"
+  | "microsoft"
+  | "yahoo"
+  | "other"
+>;
+
+/**
+ * Which messages of a routing rule always have the same target: none, those to one domain, or those from one sender.
+ */
+export type RoutingStickiness = Open<
+  | "none"
+  | "recipientDomain"
+  | "sender"
+>;
+
+/** Whether the targets of a routing rule share its messages by their weights alone, or also by their health. */
+export type RoutingPreference = Open<
+  | "weight"
+  | "health"
+>;
+
+/**
+ * What becomes of a message whose target has reached its cap: the `next` target or fallback sends it, or it waits
+ * (`wait`).
+ */
+export type RoutingOverCap = Open<
+  | "next"
+  | "wait"
 >;
 
 /** What is done with a message if the provider's answer was lost, so that nobody knows whether it was accepted. */
@@ -3016,6 +3784,17 @@ export type DnsRecordStatus = Open<
   | "pending"
   | "verified"
   | "failed"
+>;
+
+/**
+ * Whether DNS has a record: it does (`match`), has another there (`mismatch`), or none (`missing`); `unknown` if DNS
+ * was not or could not be asked.
+ */
+export type DnsFoundStatus = Open<
+  | "match"
+  | "mismatch"
+  | "missing"
+  | "unknown"
 >;
 
 /** The kind of an error, for programs. */
@@ -3117,10 +3896,96 @@ export type RecipientKind = Open<
   | "BCC"
 >;
 
+/**
+ * How far the ramp of a target is: its first day is to come; it grows; it is held because a rate is beyond its bound;
+ * or it has reached the cap of the target.
+ */
+export type RoutingRampState = Open<
+  | "notBegun"
+  | "growing"
+  | "held"
+  | "finished"
+>;
+
+/** What happened to the ramp of a target. */
+export type RoutingRampAction = Open<
+  | "begin"
+  | "step"
+  | "hold"
+  | "halve"
+  | "resume"
+  | "finish"
+>;
+
+/** What DNS has of the records of a sender domain. */
+export type SenderDomainStatus = Open<
+  | "complete"
+  | "incomplete"
+  | "broken"
+  | "unknown"
+>;
+
+/** What is wrong with a sender domain as a whole. */
+export type SenderDomainConflictCode = Open<
+  | "SPF_MULTIPLE"
+  | "SPF_INVALID"
+  | "SPF_TOO_MANY_LOOKUPS"
+  | "SPF_TOO_MANY_VOID_LOOKUPS"
+  | "SPF_MISSING_INCLUDE"
+  | "DKIM_SELECTOR_SHARED"
+  | "CNAME_SHARED"
+  | "RETURN_PATH_SHARED"
+  | "CNAME_WITH_OTHER_RECORDS"
+  | "DMARC_MISSING"
+  | "DMARC_MULTIPLE"
+  | "DMARC_INVALID"
+  | "DMARC_UNALIGNED"
+>;
+
+/** What receivers do with mail that does not pass DMARC. */
+export type DmarcPolicy = Open<
+  | "none"
+  | "quarantine"
+  | "reject"
+>;
+
+/** Whether receivers accept the DMARC record of a domain. */
+export type DmarcStatus = Open<
+  | "valid"
+  | "missing"
+  | "multiple"
+  | "invalid"
+  | "unknown"
+>;
+
+/** Whether receivers accept the SPF record of a domain. */
+export type SpfStatus = Open<
+  | "valid"
+  | "missing"
+  | "multiple"
+  | "invalid"
+  | "tooManyLookups"
+  | "tooManyVoidLookups"
+  | "unknown"
+>;
+
 /** What is done with a message whose sender has a domain that no provider account has verified. */
 export type UnverifiedDomains = Open<
   | "reject"
   | "accept"
+>;
+
+/** How far back a simulation looks at messages: an hour, a day or a week. */
+export type RoutingSimulationPeriod = Open<
+  | "hour"
+  | "day"
+  | "week"
+>;
+
+/** Who judged a domain: the provider, or Waypost by its own look-ups in DNS. */
+export type DomainEventSource = Open<
+  | "provider"
+  | "dns"
 >;
 
 /** `GONE`: the endpoint answered 410. `FAILING`: all calls failed for five days. */
@@ -3146,6 +4011,10 @@ export interface DnsRecord {
   purpose: DnsRecordPurpose;
   /** Whether the provider found the record. */
   status: DnsRecordStatus;
+  /** The values that DNS had there at the last check; of SPF and DMARC, the records of that kind. */
+  found: string[];
+  /** Whether DNS had the record at the last check; `unknown` if DNS was not or could not be asked. */
+  foundStatus: DnsFoundStatus;
 }
 
 export interface ErrorDetails {
@@ -3186,6 +4055,17 @@ export interface EventSecrets {
    * SES: the ARN of the SNS topic that the configuration set publishes to. It must be in the region of the account.
    */
   topicArn?: string | undefined;
+}
+
+export interface LostDnsRecord {
+  /** The type of the record. */
+  type: DnsRecordType;
+  /** The full name of the record. */
+  name: string;
+  /** What the record is for. */
+  purpose: DnsRecordPurpose;
+  /** Whether DNS has another record there (`mismatch`) or none (`missing`). */
+  foundStatus: DnsFoundStatus;
 }
 
 export interface MailgunCredentials {
@@ -3392,6 +4272,12 @@ export interface GetMetricsSummaryParams {
    * default is UTC.
    */
   timeZone?: string | undefined;
+}
+
+/** The parameters of "Get the health of a provider account by recipient domain". */
+export interface GetProviderHealthByDomainParams {
+  /** How far back to count: 15 minutes, a day or a week. The default is `day`. */
+  window?: ProviderHealthPeriod | undefined;
 }
 
 /** The parameters of "List API keys". */

@@ -50,6 +50,8 @@ class Waypost:
         """Counts and rates of sent, delivered, opened, clicked, bounced and reported messages."""
         self.providers = resources.Providers(self._http)
         """Connected accounts at email providers, their domains and event webhooks."""
+        self.sender_domains = resources.SenderDomains(self._http)
+        """The sender domains."""
         self.routing_rules = resources.RoutingRules(self._http)
         """Rules that select the provider account of a message."""
         self.api_keys = resources.ApiKeys(self._http)
@@ -136,6 +138,8 @@ class AsyncWaypost:
         """Counts and rates of sent, delivered, opened, clicked, bounced and reported messages."""
         self.providers = resources.AsyncProviders(self._http)
         """Connected accounts at email providers, their domains and event webhooks."""
+        self.sender_domains = resources.AsyncSenderDomains(self._http)
+        """The sender domains."""
         self.routing_rules = resources.AsyncRoutingRules(self._http)
         """Rules that select the provider account of a message."""
         self.api_keys = resources.AsyncApiKeys(self._http)

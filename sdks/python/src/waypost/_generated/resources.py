@@ -43,6 +43,7 @@ class Messages:
         headers: Optional[Mapping[str, str]] = None,
         attachments: Optional[Sequence[types.MessageAttachment]] = None,
         tags: Optional[Sequence[str]] = None,
+        message_class: Optional[types.MessageClass] = None,
         metadata: Optional[Mapping[str, Any]] = None,
         template_id: Optional[str] = None,
         locale: Optional[str] = None,
@@ -95,6 +96,8 @@ class Messages:
             attachments: Up to 50 files. A file with a `content_id` is shown within the HTML body, which must
                 not show `cid:` URLs of other ids.
             tags: Up to 10 tags, for routing rules and analytics.
+            message_class: What kind of mail the message is, for routing rules: `transactional` (the default)
+                or `bulk`.
             metadata: Any JSON object of up to 64 KiB. It is stored with the message and included in its
                 webhook events.
             template_id: The template to render. The current version is rendered when the message is accepted;
@@ -145,6 +148,7 @@ class Messages:
                 "headers": headers,
                 "attachments": attachments,
                 "tags": tags,
+                "message_class": message_class,
                 "metadata": metadata,
                 "template_id": template_id,
                 "locale": locale,
@@ -387,6 +391,7 @@ class AsyncMessages:
         headers: Optional[Mapping[str, str]] = None,
         attachments: Optional[Sequence[types.MessageAttachment]] = None,
         tags: Optional[Sequence[str]] = None,
+        message_class: Optional[types.MessageClass] = None,
         metadata: Optional[Mapping[str, Any]] = None,
         template_id: Optional[str] = None,
         locale: Optional[str] = None,
@@ -439,6 +444,8 @@ class AsyncMessages:
             attachments: Up to 50 files. A file with a `content_id` is shown within the HTML body, which must
                 not show `cid:` URLs of other ids.
             tags: Up to 10 tags, for routing rules and analytics.
+            message_class: What kind of mail the message is, for routing rules: `transactional` (the default)
+                or `bulk`.
             metadata: Any JSON object of up to 64 KiB. It is stored with the message and included in its
                 webhook events.
             template_id: The template to render. The current version is rendered when the message is accepted;
@@ -489,6 +496,7 @@ class AsyncMessages:
                 "headers": headers,
                 "attachments": attachments,
                 "tags": tags,
+                "message_class": message_class,
                 "metadata": metadata,
                 "template_id": template_id,
                 "locale": locale,
@@ -1378,17 +1386,45 @@ class Providers:
         call = Call("GET", "/v1/providers/health", options)
         return self._http.pages(types.ProviderHealth, call)
 
-    def get_health(self, id: str, **options: Unpack[RequestOptions]) -> types.ProviderHealth:
+    def get_health(self, id: str, **options: Unpack[RequestOptions]) -> types.ProviderHealthDetail:
         """Get the health of a provider account.
 
-        Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how the calls of the
-        last 15 minutes ended.
+        Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, how the calls of the last
+        15 minutes ended, and what became of the account's mail in 15 minutes, a day and a week.
 
         Args:
             id: The id of the provider account.
         """
         call = Call("GET", "/v1/providers/{id}/health", options, path={"id": id})
-        return self._http.json(types.ProviderHealth, call, "data")
+        return self._http.json(types.ProviderHealthDetail, call, "data")
+
+    def get_health_by_domain(
+        self,
+        id: str,
+        *,
+        window: Optional[types.ProviderHealthPeriod] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.ProviderHealthByDomain:
+        """Get the health of a provider account by recipient domain.
+
+        Requires the permission `PROVIDERS_READ`. What became of the account's mail to each recipient domain. The
+        quarters of an hour that the window touches count whole, so `sent`, `delivered`, `bounced` and `complained`
+        agree with the metrics of the same time. Tests are not counted.
+
+        Args:
+            id: The id of the provider account.
+            window: How far back to count: 15 minutes, a day or a week. The default is `day`.
+        """
+        call = Call(
+            "GET",
+            "/v1/providers/{id}/health/domains",
+            options,
+            path={"id": id},
+            query={
+                "window": window,
+            },
+        )
+        return self._http.json(types.ProviderHealthByDomain, call)
 
 
 class AsyncProviders:
@@ -1565,17 +1601,45 @@ class AsyncProviders:
         call = Call("GET", "/v1/providers/health", options)
         return self._http.pages(types.ProviderHealth, call)
 
-    async def get_health(self, id: str, **options: Unpack[RequestOptions]) -> types.ProviderHealth:
+    async def get_health(self, id: str, **options: Unpack[RequestOptions]) -> types.ProviderHealthDetail:
         """Get the health of a provider account.
 
-        Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, and how the calls of the
-        last 15 minutes ended.
+        Requires the permission `PROVIDERS_READ`. Whether calls are made, what is wrong, how the calls of the last
+        15 minutes ended, and what became of the account's mail in 15 minutes, a day and a week.
 
         Args:
             id: The id of the provider account.
         """
         call = Call("GET", "/v1/providers/{id}/health", options, path={"id": id})
-        return await self._http.json(types.ProviderHealth, call, "data")
+        return await self._http.json(types.ProviderHealthDetail, call, "data")
+
+    async def get_health_by_domain(
+        self,
+        id: str,
+        *,
+        window: Optional[types.ProviderHealthPeriod] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.ProviderHealthByDomain:
+        """Get the health of a provider account by recipient domain.
+
+        Requires the permission `PROVIDERS_READ`. What became of the account's mail to each recipient domain. The
+        quarters of an hour that the window touches count whole, so `sent`, `delivered`, `bounced` and `complained`
+        agree with the metrics of the same time. Tests are not counted.
+
+        Args:
+            id: The id of the provider account.
+            window: How far back to count: 15 minutes, a day or a week. The default is `day`.
+        """
+        call = Call(
+            "GET",
+            "/v1/providers/{id}/health/domains",
+            options,
+            path={"id": id},
+            query={
+                "window": window,
+            },
+        )
+        return await self._http.json(types.ProviderHealthByDomain, call)
 
 
 class ProvidersDomains:
@@ -1833,6 +1897,88 @@ class AsyncProvidersSuppressions:
         return await self._http.json(types.ProviderImportResult, call, "data")
 
 
+class SenderDomains:
+    """The sender domains."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self, **options: Unpack[RequestOptions]) -> Page[types.SenderDomainSummary]:
+        """List sender domains.
+
+        Requires the permission `PROVIDERS_READ`. The domains of all provider accounts, each once, in the order of
+        their names, with what the last check of DNS found.
+        """
+        call = Call("GET", "/v1/sender-domains", options)
+        return self._http.pages(types.SenderDomainSummary, call)
+
+    def get(self, domain: str, **options: Unpack[RequestOptions]) -> types.SenderDomain:
+        """Get a sender domain.
+
+        Requires the permission `PROVIDERS_READ`. Compares what DNS had at the last check with the records that the
+        accounts want now. The scheduler checks every domain (`WAYPOST_DNS_CHECK_INTERVAL`). Sending does not
+        depend on it: there the provider's verdict decides.
+
+        Args:
+            domain: The domain name.
+        """
+        call = Call("GET", "/v1/sender-domains/{domain}", options, path={"domain": domain})
+        return self._http.json(types.SenderDomain, call, "data")
+
+    def check(self, domain: str, **options: Unpack[RequestOptions]) -> types.SenderDomain:
+        """Check a sender domain.
+
+        Requires the permission `PROVIDERS_WRITE`. Asks DNS now, within 20 seconds; the providers are not asked.
+        What could not be looked up is `unknown`.
+
+        Args:
+            domain: The domain name.
+        """
+        call = Call("POST", "/v1/sender-domains/{domain}/check", options, path={"domain": domain}, repeatable=True)
+        return self._http.json(types.SenderDomain, call, "data")
+
+
+class AsyncSenderDomains:
+    """The sender domains."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    def list(self, **options: Unpack[RequestOptions]) -> AsyncPages[types.SenderDomainSummary]:
+        """List sender domains.
+
+        Requires the permission `PROVIDERS_READ`. The domains of all provider accounts, each once, in the order of
+        their names, with what the last check of DNS found.
+        """
+        call = Call("GET", "/v1/sender-domains", options)
+        return self._http.pages(types.SenderDomainSummary, call)
+
+    async def get(self, domain: str, **options: Unpack[RequestOptions]) -> types.SenderDomain:
+        """Get a sender domain.
+
+        Requires the permission `PROVIDERS_READ`. Compares what DNS had at the last check with the records that the
+        accounts want now. The scheduler checks every domain (`WAYPOST_DNS_CHECK_INTERVAL`). Sending does not
+        depend on it: there the provider's verdict decides.
+
+        Args:
+            domain: The domain name.
+        """
+        call = Call("GET", "/v1/sender-domains/{domain}", options, path={"domain": domain})
+        return await self._http.json(types.SenderDomain, call, "data")
+
+    async def check(self, domain: str, **options: Unpack[RequestOptions]) -> types.SenderDomain:
+        """Check a sender domain.
+
+        Requires the permission `PROVIDERS_WRITE`. Asks DNS now, within 20 seconds; the providers are not asked.
+        What could not be looked up is `unknown`.
+
+        Args:
+            domain: The domain name.
+        """
+        call = Call("POST", "/v1/sender-domains/{domain}/check", options, path={"domain": domain}, repeatable=True)
+        return await self._http.json(types.SenderDomain, call, "data")
+
+
 class RoutingRules:
     """Rules that select the provider account of a message."""
 
@@ -1856,7 +2002,19 @@ class RoutingRules:
         sender_domain: Optional[str] = None,
         tags: Optional[Sequence[str]] = None,
         tag_match: Optional[types.TagMatch] = None,
-        provider_account_id: str,
+        recipient_domains: Optional[Sequence[str]] = None,
+        recipient_mailbox_providers: Optional[Sequence[types.MailboxProvider]] = None,
+        message_class: Optional[types.MessageClass] = None,
+        min_size_bytes: Optional[int] = None,
+        max_size_bytes: Optional[int] = None,
+        test: Optional[bool] = None,
+        region: Optional[types.AccountRegion] = None,
+        provider_account_id: Optional[str] = None,
+        targets: Optional[Sequence[types.NewRoutingTarget]] = None,
+        sticky: Optional[types.RoutingStickiness] = None,
+        prefer: Optional[types.RoutingPreference] = None,
+        over_cap: Optional[types.RoutingOverCap] = None,
+        ramp_bounds: Optional[types.NewRoutingRampBounds] = None,
         fallback_provider_account_ids: Optional[Sequence[str]] = None,
         on_unknown: Optional[types.OnUnknown] = None,
         **options: Unpack[RequestOptions],
@@ -1872,7 +2030,26 @@ class RoutingRules:
             sender_domain: The sender's domain. The default is every domain.
             tags: The tags of matching messages; an empty list matches every message.
             tag_match: Whether a message must have `any` (the default) or `all` of the tags.
-            provider_account_id: The account that sends the messages.
+            recipient_domains: The domains of the recipients, such as `example.com` or `*.example.com`, up to
+                50: every recipient of a message must match one of them. An empty list matches all recipients.
+            recipient_mailbox_providers: The mailbox providers of the recipients, by the MX records of their
+                domains: `google`, `microsoft`, `yahoo` or `other`. Every recipient of a message must have one of
+                them. An empty list matches all recipients.
+            message_class: The class that messages have: `transactional` or `bulk`. The default is both.
+            min_size_bytes: The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+            max_size_bytes: The largest size of messages, in bytes.
+            test: Whether the rule is for tests only (true) or for live messages only (false).
+            region: The region that accounts must be in to send the messages: `eu` or `us`. All accounts of the
+                rule must be in it. The default is anywhere.
+            provider_account_id: The account that sends the messages. A rule has this or `targets`.
+            targets: Up to 10 accounts that share the messages by weight, instead of `provider_account_id`.
+            sticky: Which messages always have the same target: `none` (the default), those to one
+                `recipientDomain` (of the first recipient), or those of one `sender`.
+            prefer: Whether targets share the messages by their `weight` alone (the default), or also by their
+                `health`: a target whose mail fails gets less.
+            over_cap: What becomes of a message whose target has reached its cap: the `next` target or fallback
+                sends it (the default), or it waits (`wait`).
+            ramp_bounds: The bounds of the rates of an account, beyond which its ramp does not grow.
             fallback_provider_account_ids: Up to 5 accounts that send if this account cannot, in this order.
             on_unknown: What to do if the provider's response to a call is lost: `wait` for evidence and send
                 again if there is none (the default), `resend` at once (the recipient may get the message twice),
@@ -1889,7 +2066,19 @@ class RoutingRules:
                 "sender_domain": sender_domain,
                 "tags": tags,
                 "tag_match": tag_match,
+                "recipient_domains": recipient_domains,
+                "recipient_mailbox_providers": recipient_mailbox_providers,
+                "message_class": message_class,
+                "min_size_bytes": min_size_bytes,
+                "max_size_bytes": max_size_bytes,
+                "test": test,
+                "region": region,
                 "provider_account_id": provider_account_id,
+                "targets": targets,
+                "sticky": sticky,
+                "prefer": prefer,
+                "over_cap": over_cap,
+                "ramp_bounds": ramp_bounds,
                 "fallback_provider_account_ids": fallback_provider_account_ids,
                 "on_unknown": on_unknown,
             },
@@ -1919,7 +2108,19 @@ class RoutingRules:
         sender_domain: Union[Optional[str], NotGiven] = NOT_GIVEN,
         tags: Optional[Sequence[str]] = None,
         tag_match: Optional[types.TagMatch] = None,
+        recipient_domains: Optional[Sequence[str]] = None,
+        recipient_mailbox_providers: Optional[Sequence[types.MailboxProvider]] = None,
+        message_class: Union[Optional[types.MessageClass], NotGiven] = NOT_GIVEN,
+        min_size_bytes: Union[Optional[int], NotGiven] = NOT_GIVEN,
+        max_size_bytes: Union[Optional[int], NotGiven] = NOT_GIVEN,
+        test: Union[Optional[bool], NotGiven] = NOT_GIVEN,
+        region: Union[Optional[types.AccountRegion], NotGiven] = NOT_GIVEN,
         provider_account_id: Optional[str] = None,
+        targets: Optional[Sequence[types.NewRoutingTarget]] = None,
+        sticky: Optional[types.RoutingStickiness] = None,
+        prefer: Optional[types.RoutingPreference] = None,
+        over_cap: Optional[types.RoutingOverCap] = None,
+        ramp_bounds: Optional[types.NewRoutingRampBounds] = None,
         fallback_provider_account_ids: Optional[Sequence[str]] = None,
         on_unknown: Optional[types.OnUnknown] = None,
         **options: Unpack[RequestOptions],
@@ -1936,7 +2137,27 @@ class RoutingRules:
             sender_domain: The sender's domain; null matches every domain.
             tags: The tags of matching messages; an empty list matches every message.
             tag_match: Whether a message must have `any` or `all` of the tags.
-            provider_account_id: The account that sends the messages.
+            recipient_domains: The domains of the recipients, such as `example.com` or `*.example.com`, up to
+                50: every recipient of a message must match one of them. An empty list matches all recipients.
+            recipient_mailbox_providers: The mailbox providers of the recipients, by the MX records of their
+                domains: `google`, `microsoft`, `yahoo` or `other`. Every recipient of a message must have one of
+                them. An empty list matches all recipients.
+            message_class: The class that messages have: `transactional` or `bulk`. Null matches both.
+            min_size_bytes: The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+            max_size_bytes: The largest size of messages, in bytes.
+            test: Whether the rule is for tests only (true) or for live messages only (false).
+            region: The region that accounts must be in to send the messages: `eu` or `us`; null for anywhere.
+            provider_account_id: The account that sends the messages. It takes the place of `targets`.
+            targets: Up to 10 accounts that share the messages by weight. They take the place of
+                `provider_account_id`.
+            sticky: Which messages always have the same target: `none`, those to one `recipientDomain` (of the
+                first recipient), or those of one `sender`.
+            prefer: Whether targets share the messages by their `weight` alone, or also by their `health`: a
+                target whose mail fails gets less.
+            over_cap: What becomes of a message whose target has reached its cap: the `next` target or fallback
+                sends it, or it waits (`wait`).
+            ramp_bounds: The bounds of the rates of an account, beyond which its ramp does not grow. An absent
+                one keeps its value.
             fallback_provider_account_ids: Up to 5 accounts that send if this account cannot, in this order.
             on_unknown: What to do if the provider's response to a call is lost: `wait`, `resend` or `fail`.
         """
@@ -1952,7 +2173,19 @@ class RoutingRules:
                 "sender_domain": sender_domain,
                 "tags": tags,
                 "tag_match": tag_match,
+                "recipient_domains": recipient_domains,
+                "recipient_mailbox_providers": recipient_mailbox_providers,
+                "message_class": message_class,
+                "min_size_bytes": min_size_bytes,
+                "max_size_bytes": max_size_bytes,
+                "test": test,
+                "region": region,
                 "provider_account_id": provider_account_id,
+                "targets": targets,
+                "sticky": sticky,
+                "prefer": prefer,
+                "over_cap": over_cap,
+                "ramp_bounds": ramp_bounds,
                 "fallback_provider_account_ids": fallback_provider_account_ids,
                 "on_unknown": on_unknown,
             },
@@ -1975,7 +2208,11 @@ class RoutingRules:
         self,
         *,
         from_: str,
+        to: Optional[types.Recipients] = None,
         tags: Optional[Sequence[str]] = None,
+        message_class: Optional[types.MessageClass] = None,
+        size_bytes: Optional[int] = None,
+        test: Optional[bool] = None,
         **options: Unpack[RequestOptions],
     ) -> types.RouteResolution:
         """Resolve the route of a message.
@@ -1985,7 +2222,12 @@ class RoutingRules:
 
         Args:
             from_: The sender.
+            to: The recipients. Only their domains matter. Without them, rules with `recipient_domains` or
+                `recipient_mailbox_providers` are skipped.
             tags: The tags of the message.
+            message_class: The class of the message. The default is `transactional`.
+            size_bytes: The size of the message, in bytes. The default is 0.
+            test: Whether the message is a test. The default is false.
         """
         call = Call(
             "POST",
@@ -1993,12 +2235,59 @@ class RoutingRules:
             options,
             body={
                 "from_": from_,
+                "to": to,
                 "tags": tags,
+                "message_class": message_class,
+                "size_bytes": size_bytes,
+                "test": test,
             },
             body_type=types.ResolveRouteRequest,
             repeatable=True,
         )
         return self._http.json(types.RouteResolution, call, "data")
+
+    def simulate(
+        self,
+        *,
+        rules: Optional[Sequence[types.CreateRoutingRuleRequest]] = None,
+        period: Optional[types.RoutingSimulationPeriod] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.RoutingSimulation:
+        """Simulate routing rules.
+
+        Requires the permission `PROVIDERS_READ`. Returns what the live messages of the last hour, day or week
+        would have done under other rules: the recipients of each account, and those over caps. Nothing is sent and
+        nothing is changed.
+
+        Args:
+            rules: Up to 100 rules, as they would be created, instead of those of the organization. For equal
+                priorities, earlier ones are checked first. The default is the organization's.
+            period: How far back messages are looked at: the last `hour`, `day` (the default) or `week`.
+        """
+        call = Call(
+            "POST",
+            "/v1/routing-rules/simulate",
+            options,
+            body={
+                "rules": rules,
+                "period": period,
+            },
+            body_type=types.SimulateRoutingRequest,
+            repeatable=True,
+        )
+        return self._http.json(types.RoutingSimulation, call, "data")
+
+    def get_progress(self, id: str, **options: Unpack[RequestOptions]) -> types.RoutingProgress:
+        """Get the progress of a routing rule.
+
+        Requires the permission `PROVIDERS_READ`. Returns what the targets of the rule used of their caps, and how
+        far their ramps are.
+
+        Args:
+            id: The id of the routing rule.
+        """
+        call = Call("GET", "/v1/routing-rules/{id}/progress", options, path={"id": id})
+        return self._http.json(types.RoutingProgress, call, "data")
 
 
 class AsyncRoutingRules:
@@ -2024,7 +2313,19 @@ class AsyncRoutingRules:
         sender_domain: Optional[str] = None,
         tags: Optional[Sequence[str]] = None,
         tag_match: Optional[types.TagMatch] = None,
-        provider_account_id: str,
+        recipient_domains: Optional[Sequence[str]] = None,
+        recipient_mailbox_providers: Optional[Sequence[types.MailboxProvider]] = None,
+        message_class: Optional[types.MessageClass] = None,
+        min_size_bytes: Optional[int] = None,
+        max_size_bytes: Optional[int] = None,
+        test: Optional[bool] = None,
+        region: Optional[types.AccountRegion] = None,
+        provider_account_id: Optional[str] = None,
+        targets: Optional[Sequence[types.NewRoutingTarget]] = None,
+        sticky: Optional[types.RoutingStickiness] = None,
+        prefer: Optional[types.RoutingPreference] = None,
+        over_cap: Optional[types.RoutingOverCap] = None,
+        ramp_bounds: Optional[types.NewRoutingRampBounds] = None,
         fallback_provider_account_ids: Optional[Sequence[str]] = None,
         on_unknown: Optional[types.OnUnknown] = None,
         **options: Unpack[RequestOptions],
@@ -2040,7 +2341,26 @@ class AsyncRoutingRules:
             sender_domain: The sender's domain. The default is every domain.
             tags: The tags of matching messages; an empty list matches every message.
             tag_match: Whether a message must have `any` (the default) or `all` of the tags.
-            provider_account_id: The account that sends the messages.
+            recipient_domains: The domains of the recipients, such as `example.com` or `*.example.com`, up to
+                50: every recipient of a message must match one of them. An empty list matches all recipients.
+            recipient_mailbox_providers: The mailbox providers of the recipients, by the MX records of their
+                domains: `google`, `microsoft`, `yahoo` or `other`. Every recipient of a message must have one of
+                them. An empty list matches all recipients.
+            message_class: The class that messages have: `transactional` or `bulk`. The default is both.
+            min_size_bytes: The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+            max_size_bytes: The largest size of messages, in bytes.
+            test: Whether the rule is for tests only (true) or for live messages only (false).
+            region: The region that accounts must be in to send the messages: `eu` or `us`. All accounts of the
+                rule must be in it. The default is anywhere.
+            provider_account_id: The account that sends the messages. A rule has this or `targets`.
+            targets: Up to 10 accounts that share the messages by weight, instead of `provider_account_id`.
+            sticky: Which messages always have the same target: `none` (the default), those to one
+                `recipientDomain` (of the first recipient), or those of one `sender`.
+            prefer: Whether targets share the messages by their `weight` alone (the default), or also by their
+                `health`: a target whose mail fails gets less.
+            over_cap: What becomes of a message whose target has reached its cap: the `next` target or fallback
+                sends it (the default), or it waits (`wait`).
+            ramp_bounds: The bounds of the rates of an account, beyond which its ramp does not grow.
             fallback_provider_account_ids: Up to 5 accounts that send if this account cannot, in this order.
             on_unknown: What to do if the provider's response to a call is lost: `wait` for evidence and send
                 again if there is none (the default), `resend` at once (the recipient may get the message twice),
@@ -2057,7 +2377,19 @@ class AsyncRoutingRules:
                 "sender_domain": sender_domain,
                 "tags": tags,
                 "tag_match": tag_match,
+                "recipient_domains": recipient_domains,
+                "recipient_mailbox_providers": recipient_mailbox_providers,
+                "message_class": message_class,
+                "min_size_bytes": min_size_bytes,
+                "max_size_bytes": max_size_bytes,
+                "test": test,
+                "region": region,
                 "provider_account_id": provider_account_id,
+                "targets": targets,
+                "sticky": sticky,
+                "prefer": prefer,
+                "over_cap": over_cap,
+                "ramp_bounds": ramp_bounds,
                 "fallback_provider_account_ids": fallback_provider_account_ids,
                 "on_unknown": on_unknown,
             },
@@ -2087,7 +2419,19 @@ class AsyncRoutingRules:
         sender_domain: Union[Optional[str], NotGiven] = NOT_GIVEN,
         tags: Optional[Sequence[str]] = None,
         tag_match: Optional[types.TagMatch] = None,
+        recipient_domains: Optional[Sequence[str]] = None,
+        recipient_mailbox_providers: Optional[Sequence[types.MailboxProvider]] = None,
+        message_class: Union[Optional[types.MessageClass], NotGiven] = NOT_GIVEN,
+        min_size_bytes: Union[Optional[int], NotGiven] = NOT_GIVEN,
+        max_size_bytes: Union[Optional[int], NotGiven] = NOT_GIVEN,
+        test: Union[Optional[bool], NotGiven] = NOT_GIVEN,
+        region: Union[Optional[types.AccountRegion], NotGiven] = NOT_GIVEN,
         provider_account_id: Optional[str] = None,
+        targets: Optional[Sequence[types.NewRoutingTarget]] = None,
+        sticky: Optional[types.RoutingStickiness] = None,
+        prefer: Optional[types.RoutingPreference] = None,
+        over_cap: Optional[types.RoutingOverCap] = None,
+        ramp_bounds: Optional[types.NewRoutingRampBounds] = None,
         fallback_provider_account_ids: Optional[Sequence[str]] = None,
         on_unknown: Optional[types.OnUnknown] = None,
         **options: Unpack[RequestOptions],
@@ -2104,7 +2448,27 @@ class AsyncRoutingRules:
             sender_domain: The sender's domain; null matches every domain.
             tags: The tags of matching messages; an empty list matches every message.
             tag_match: Whether a message must have `any` or `all` of the tags.
-            provider_account_id: The account that sends the messages.
+            recipient_domains: The domains of the recipients, such as `example.com` or `*.example.com`, up to
+                50: every recipient of a message must match one of them. An empty list matches all recipients.
+            recipient_mailbox_providers: The mailbox providers of the recipients, by the MX records of their
+                domains: `google`, `microsoft`, `yahoo` or `other`. Every recipient of a message must have one of
+                them. An empty list matches all recipients.
+            message_class: The class that messages have: `transactional` or `bulk`. Null matches both.
+            min_size_bytes: The smallest size of messages, in bytes: subject, bodies and decoded attachments.
+            max_size_bytes: The largest size of messages, in bytes.
+            test: Whether the rule is for tests only (true) or for live messages only (false).
+            region: The region that accounts must be in to send the messages: `eu` or `us`; null for anywhere.
+            provider_account_id: The account that sends the messages. It takes the place of `targets`.
+            targets: Up to 10 accounts that share the messages by weight. They take the place of
+                `provider_account_id`.
+            sticky: Which messages always have the same target: `none`, those to one `recipientDomain` (of the
+                first recipient), or those of one `sender`.
+            prefer: Whether targets share the messages by their `weight` alone, or also by their `health`: a
+                target whose mail fails gets less.
+            over_cap: What becomes of a message whose target has reached its cap: the `next` target or fallback
+                sends it, or it waits (`wait`).
+            ramp_bounds: The bounds of the rates of an account, beyond which its ramp does not grow. An absent
+                one keeps its value.
             fallback_provider_account_ids: Up to 5 accounts that send if this account cannot, in this order.
             on_unknown: What to do if the provider's response to a call is lost: `wait`, `resend` or `fail`.
         """
@@ -2120,7 +2484,19 @@ class AsyncRoutingRules:
                 "sender_domain": sender_domain,
                 "tags": tags,
                 "tag_match": tag_match,
+                "recipient_domains": recipient_domains,
+                "recipient_mailbox_providers": recipient_mailbox_providers,
+                "message_class": message_class,
+                "min_size_bytes": min_size_bytes,
+                "max_size_bytes": max_size_bytes,
+                "test": test,
+                "region": region,
                 "provider_account_id": provider_account_id,
+                "targets": targets,
+                "sticky": sticky,
+                "prefer": prefer,
+                "over_cap": over_cap,
+                "ramp_bounds": ramp_bounds,
                 "fallback_provider_account_ids": fallback_provider_account_ids,
                 "on_unknown": on_unknown,
             },
@@ -2143,7 +2519,11 @@ class AsyncRoutingRules:
         self,
         *,
         from_: str,
+        to: Optional[types.Recipients] = None,
         tags: Optional[Sequence[str]] = None,
+        message_class: Optional[types.MessageClass] = None,
+        size_bytes: Optional[int] = None,
+        test: Optional[bool] = None,
         **options: Unpack[RequestOptions],
     ) -> types.RouteResolution:
         """Resolve the route of a message.
@@ -2153,7 +2533,12 @@ class AsyncRoutingRules:
 
         Args:
             from_: The sender.
+            to: The recipients. Only their domains matter. Without them, rules with `recipient_domains` or
+                `recipient_mailbox_providers` are skipped.
             tags: The tags of the message.
+            message_class: The class of the message. The default is `transactional`.
+            size_bytes: The size of the message, in bytes. The default is 0.
+            test: Whether the message is a test. The default is false.
         """
         call = Call(
             "POST",
@@ -2161,12 +2546,59 @@ class AsyncRoutingRules:
             options,
             body={
                 "from_": from_,
+                "to": to,
                 "tags": tags,
+                "message_class": message_class,
+                "size_bytes": size_bytes,
+                "test": test,
             },
             body_type=types.ResolveRouteRequest,
             repeatable=True,
         )
         return await self._http.json(types.RouteResolution, call, "data")
+
+    async def simulate(
+        self,
+        *,
+        rules: Optional[Sequence[types.CreateRoutingRuleRequest]] = None,
+        period: Optional[types.RoutingSimulationPeriod] = None,
+        **options: Unpack[RequestOptions],
+    ) -> types.RoutingSimulation:
+        """Simulate routing rules.
+
+        Requires the permission `PROVIDERS_READ`. Returns what the live messages of the last hour, day or week
+        would have done under other rules: the recipients of each account, and those over caps. Nothing is sent and
+        nothing is changed.
+
+        Args:
+            rules: Up to 100 rules, as they would be created, instead of those of the organization. For equal
+                priorities, earlier ones are checked first. The default is the organization's.
+            period: How far back messages are looked at: the last `hour`, `day` (the default) or `week`.
+        """
+        call = Call(
+            "POST",
+            "/v1/routing-rules/simulate",
+            options,
+            body={
+                "rules": rules,
+                "period": period,
+            },
+            body_type=types.SimulateRoutingRequest,
+            repeatable=True,
+        )
+        return await self._http.json(types.RoutingSimulation, call, "data")
+
+    async def get_progress(self, id: str, **options: Unpack[RequestOptions]) -> types.RoutingProgress:
+        """Get the progress of a routing rule.
+
+        Requires the permission `PROVIDERS_READ`. Returns what the targets of the rule used of their caps, and how
+        far their ramps are.
+
+        Args:
+            id: The id of the routing rule.
+        """
+        call = Call("GET", "/v1/routing-rules/{id}/progress", options, path={"id": id})
+        return await self._http.json(types.RoutingProgress, call, "data")
 
 
 class ApiKeys:

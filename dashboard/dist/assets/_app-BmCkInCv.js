@@ -1,1 +1,0 @@
-import{s as e}from"./page-D9BA5tl5.js";import{t}from"./jsx-runtime-LKYXHABd.js";var n=t(),r=({error:t,reset:r})=>(0,n.jsx)(`main`,{children:(0,n.jsx)(e,{error:t,retry:r})});export{r as errorComponent};

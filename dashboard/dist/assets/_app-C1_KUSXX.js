@@ -1,1 +1,0 @@
-import{i as e}from"./page-D9BA5tl5.js";var t=e;export{t as notFoundComponent};

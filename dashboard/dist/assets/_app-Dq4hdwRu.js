@@ -1,0 +1,1 @@
+import{s as e}from"./page-Dy_MuJwU.js";import{t}from"./jsx-runtime-LKYXHABd.js";var n=t(),r=({error:t,reset:r})=>(0,n.jsx)(`main`,{children:(0,n.jsx)(e,{error:t,retry:r})});export{r as errorComponent};

@@ -1,0 +1,1 @@
+import{i as e}from"./page-Dy_MuJwU.js";var t=e;export{t as notFoundComponent};

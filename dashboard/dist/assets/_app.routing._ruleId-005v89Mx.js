@@ -1,0 +1,1 @@
+import{n as e}from"./rule-page-BRI5NuhG.js";import{s as t}from"./index-DpfgF32G.js";import{t as n}from"./jsx-runtime-LKYXHABd.js";var r=n();function i(){return(0,r.jsx)(e,{id:t.useParams().ruleId})}export{i as component};

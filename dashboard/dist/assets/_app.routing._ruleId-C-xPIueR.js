@@ -1,1 +1,0 @@
-import{n as e}from"./rule-page-OsB3pzI-.js";import{s as t}from"./index-CMjOIa6O.js";import{t as n}from"./jsx-runtime-LKYXHABd.js";var r=n();function i(){return(0,r.jsx)(e,{id:t.useParams().ruleId})}export{i as component};

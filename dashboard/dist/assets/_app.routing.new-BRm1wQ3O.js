@@ -1,0 +1,1 @@
+import{t as e}from"./rule-page-BRI5NuhG.js";var t=e;export{t as component};

@@ -1,1 +1,0 @@
-import{t as e}from"./rule-page-OsB3pzI-.js";var t=e;export{t as component};

@@ -1,0 +1,1 @@
+import{l as e,t}from"./useBaseQuery-CaijcVt4.js";function n(n,r){return t(n,e,r)}export{n as t};

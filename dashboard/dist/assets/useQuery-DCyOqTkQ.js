@@ -1,1 +1,0 @@
-import{l as e,t}from"./useBaseQuery-Sl0oghLj.js";function n(n,r){return t(n,e,r)}export{n as t};
