@@ -80,7 +80,6 @@ sha256() {
     if have sha256sum; then sha256sum | cut -d' ' -f1; else shasum -a 256 | cut -d' ' -f1; fi
 }
 
-# random_hex BYTES
 # The version that Vite needs.
 require_node() {
     have npm || die "Node.js 20.19 or newer and npm are needed (Debian, Ubuntu: apt-get install nodejs npm)"
@@ -88,6 +87,7 @@ require_node() {
         die "Node.js 20.19 or newer is needed; this is $(node --version)"
 }
 
+# random_hex BYTES
 random_hex() { od -An -vtx1 -N "$1" /dev/urandom | tr -d ' \n'; }
 
 # write_secret FILE : writes stdin to FILE atomically, readable by its owner only.

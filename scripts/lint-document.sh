@@ -14,6 +14,7 @@ readonly DOCUMENT=openapi/waypost.v1.json
 
 main() {
     have npm || die "npm is not installed (Debian, Ubuntu: apt-get install nodejs npm)"
+    step "Testing the comparison of documents" test_comparison
     local tools=$ROOT/.dev/node/lint-$REDOCLY-$SPECTRAL
     [[ -e $tools/complete ]] || step "Installing Redocly $REDOCLY and Spectral $SPECTRAL from npm" install "$tools"
     # Neither reports to its maker, nor looks for newer versions.
@@ -24,6 +25,8 @@ main() {
         "$tools/node_modules/.bin/spectral" lint --ruleset "$tools/spectral.yaml" --fail-severity warn "$DOCUMENT"
     compare
 }
+
+test_comparison() { (cd scripts && python3 -m unittest --quiet compatibility_test); }
 
 install() {
     rm -rf -- "$1"

@@ -4,12 +4,14 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::process::Command;
 use tokio::sync::{Mutex, Semaphore};
 
 /// Scripts that run concurrently: one for each server.
 const SCRIPTS_MAX: u32 = 2;
+const REDIS_ANSWER_MAX: Duration = Duration::from_secs(30);
 static SCRIPTS: Semaphore = Semaphore::const_new(SCRIPTS_MAX as usize);
 
 /// Both servers.
@@ -53,8 +55,7 @@ impl Servers {
     pub(crate) async fn flush_redis(&self) {
         let _guard = self.redis.lock().await;
         let flush = async {
-            let client = redis::Client::open(self.redis_url.as_str())?;
-            let mut connection = client.get_multiplexed_async_connection().await?;
+            let mut connection = self.redis().await?;
             redis::cmd("FLUSHALL")
                 .query_async::<()>(&mut connection)
                 .await
@@ -74,14 +75,25 @@ impl Servers {
     /// is no eviction, Redis refuses writes beyond the limit.
     async fn set_memory(&self, bytes_max: &str) {
         let set = async {
-            let client = redis::Client::open(self.redis_url.as_str())?;
-            let mut connection = client.get_multiplexed_async_connection().await?;
+            let mut connection = self.redis().await?;
             redis::cmd("CONFIG")
                 .arg(&["SET", "maxmemory", bytes_max])
                 .query_async::<()>(&mut connection)
                 .await
         };
         set.await.expect("a running Redis can be configured");
+    }
+
+    /// A connection to Redis. The client's own time limit for an answer, 500 ms, is too
+    /// short on a busy machine.
+    async fn redis(&self) -> redis::RedisResult<redis::aio::MultiplexedConnection> {
+        let limits = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(REDIS_ANSWER_MAX))
+            .set_response_timeout(Some(REDIS_ANSWER_MAX));
+        let client = redis::Client::open(self.redis_url.as_str())?;
+        client
+            .get_multiplexed_async_connection_with_config(&limits)
+            .await
     }
 
     /// Makes a server of `make test-servers` fail over.

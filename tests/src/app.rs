@@ -28,7 +28,7 @@ use crate::database::TestDatabase;
 use crate::outbox::{self, Attempt, OutboxRow};
 use crate::postgres_server::PostgresServer;
 use crate::process::{Process, Program};
-use crate::redis_server::RedisServer;
+use crate::redis_server::{RedisServer, redis_connection};
 use crate::requests::{credentials, event_types, message_to};
 use crate::wait::{WAIT_MAX, wait_until, wait_within};
 
@@ -557,8 +557,7 @@ async fn pending_rows(database: &TestDatabase, now: Timestamp) -> Vec<OutboxRow>
 }
 
 async fn remove_keys(url: &str, prefix: &str) -> redis::RedisResult<()> {
-    let client = redis::Client::open(url)?;
-    let mut connection = client.get_multiplexed_async_connection().await?;
+    let mut connection = redis_connection(url).await?;
     let mut cursor = 0_u64;
     loop {
         let mut scan = redis::cmd("SCAN");

@@ -42,7 +42,7 @@ pub use people::PASSWORD;
 pub use postgres_server::{PostgresServer, postgres_program};
 pub use process::{Finished, Process, Program, free_port};
 pub use receiver::{Answer, ReceivedWebhook, Receiver};
-pub use redis_server::{RedisServer, Refusal};
+pub use redis_server::{RedisServer, Refusal, redis_connection};
 pub use requests::{
     HTTP_PROVIDERS, SENDER, credentials, decoded, event_types, message_to, to_hash, untracked,
 };

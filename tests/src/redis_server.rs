@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::process::{Child, Command};
 
@@ -60,6 +61,7 @@ impl Refusal {
 
 /// The password that it requires in [`Refusal::Password`].
 const PASSWORD: &str = "another-secret";
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 impl RedisServer {
     /// Starts one on a free port.
@@ -214,11 +216,25 @@ impl Drop for RedisServer {
     }
 }
 
+/// Connects the harness to a Redis. The client's own time limit for an answer, 500 ms, is
+/// too short on a busy machine.
+///
+/// # Errors
+/// If the URL cannot be read, or Redis cannot be reached.
+pub async fn redis_connection(url: &str) -> redis::RedisResult<redis::aio::MultiplexedConnection> {
+    let limits = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(ANSWER_MAX))
+        .set_response_timeout(Some(ANSWER_MAX));
+    let client = redis::Client::open(url)?;
+    client
+        .get_multiplexed_async_connection_with_config(&limits)
+        .await
+}
+
 /// Runs a command whose words are separated by spaces; a no-break space stands for a
 /// space within a word, and alone for an empty word.
 async fn command_at(url: &str, command: &str) -> redis::RedisResult<()> {
-    let client = redis::Client::open(url)?;
-    let mut connection = client.get_multiplexed_async_connection().await?;
+    let mut connection = redis_connection(url).await?;
     let words: Vec<String> = command
         .split(' ')
         .map(|word| match word {

@@ -1,6 +1,6 @@
 //! `waypost-api doctor` and servers that are set up wrongly.
 
-use waypost_tests::TestApp;
+use waypost_tests::{TestApp, redis_connection};
 
 use super::doctor::{assert_found, doctor, with};
 
@@ -23,8 +23,7 @@ async fn database(app: &TestApp) -> String {
 async fn a_redis_that_evicts_is_found() {
     let builder = TestApp::builder().private_redis();
     let app = builder.without_worker().without_scheduler().start().await;
-    let client = redis::Client::open(app.variables["REDIS_URL"].as_str()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = redis_connection(&app.variables["REDIS_URL"]).await.unwrap();
     redis::cmd("CONFIG")
         .arg(&["SET", "maxmemory-policy", "allkeys-lru"])
         .query_async::<()>(&mut connection)

@@ -1,4 +1,4 @@
-//! A hundred thousand events, each posted several times, concurrently and in random
+//! Twenty thousand events, each posted several times, concurrently and in random
 //! order, end in the same state as in chronological order: all statuses, histories and
 //! metrics.
 
@@ -10,11 +10,11 @@ use waypost_tests::{Caller, SENDER, TestApp};
 
 use super::{Account, connect, tags};
 
-const MESSAGES: usize = 200;
+const MESSAGES: usize = 40;
 const RECIPIENTS: usize = 100;
 /// Events posted in random order, repetitions included.
-const POSTED: usize = 100_000;
-const POST_EVENTS: usize = 1_000;
+const POSTED: usize = 20_000;
+const POST_EVENTS: usize = 200;
 const POSTS_AT_ONCE: usize = 4;
 const HOURS: u64 = 60;
 
@@ -254,7 +254,7 @@ async fn hours(app: &TestApp, organization_id: OrganizationId) -> [String; 2] {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_events_in_random_order_end_as_in_chronological_order() {
+async fn twenty_thousand_events_in_random_order_end_as_in_chronological_order() {
     let app = TestApp::builder().without_worker().start().await;
     let other = app.tenant("Other").await;
     let clean = connect(&app, app.caller(), ProviderType::Sendgrid).await;
@@ -262,7 +262,7 @@ async fn a_hundred_thousand_events_in_random_order_end_as_in_chronological_order
     make_copies(&app, app.organization_id(), 1, &clean).await;
     make_copies(&app, other.organization_id, 2, &wild).await;
     let events = story(&app, 1);
-    assert!((40_000..POSTED).contains(&events.len()), "{}", events.len());
+    assert!((8_000..POSTED).contains(&events.len()), "{}", events.len());
     post_all(&app, &clean, &events, 1).await;
 
     let mut events = story(&app, 2);
@@ -293,8 +293,8 @@ async fn a_hundred_thousand_events_in_random_order_end_as_in_chronological_order
         ("totalOpened", copies / 4),
         ("totalClicked", copies / 6),
         ("totalBounced", copies / 10),
-        ("totalComplained", copies / 50),
-        ("totalUnsubscribed", copies / 50),
+        ("totalComplained", copies / 60),
+        ("totalUnsubscribed", copies / 60),
     ] {
         assert!(summary[name].as_i64().unwrap() > least, "{name}: {summary}");
     }

@@ -20,7 +20,7 @@ use waypost_core::job_queue::{
     Capacity, Depth, FairnessKey, Job, JobEnd, JobSlot, Queue, QueueSettings,
 };
 use waypost_core::redis::Redis;
-use waypost_tests::wait_within;
+use waypost_tests::{redis_connection, wait_within};
 
 /// The job of these tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl Job for Count {
 pub(super) struct QueueFixture {
     pub(super) queue: Queue<Count>,
     pub(super) queue_settings: QueueSettings,
-    client: redis::Client,
+    url: String,
     pub(super) clock: Clock,
     pub(super) runs: Runs,
     tag: String,
@@ -153,12 +153,11 @@ impl QueueFixture {
         let nth = NEXT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("test-{name}-{}-{nth}", std::process::id());
         let redis = Redis::new(&url.into(), &prefix).unwrap();
-        let client = redis::Client::open(url).unwrap();
         let clock = Clock::manual(DateTime::from_timestamp(1_800_000_000, 0).unwrap());
         Self {
             queue: Queue::new(&redis, "count", clock.clone(), settings.clone()),
             queue_settings: settings,
-            client,
+            url: url.to_owned(),
             clock,
             runs: Runs::default(),
             tag: format!("{{{prefix}:count}}"),
@@ -272,10 +271,7 @@ impl QueueFixture {
     }
 
     pub(super) async fn redis(&self) -> redis::aio::MultiplexedConnection {
-        self.client
-            .get_multiplexed_async_connection()
-            .await
-            .unwrap()
+        redis_connection(&self.url).await.unwrap()
     }
 
     pub(super) async fn command(&self, command: &str) {
@@ -305,9 +301,9 @@ async fn start_redis(port: u16) -> Child {
         .kill_on_drop(true)
         .spawn()
         .expect("redis-server can be started");
-    let client = redis::Client::open(format!("redis://127.0.0.1:{port}")).unwrap();
+    let url = format!("redis://127.0.0.1:{port}");
     until("Redis answers", async || {
-        match client.get_multiplexed_async_connection().await {
+        match redis_connection(&url).await {
             Ok(mut redis) => redis::cmd("PING")
                 .query_async::<()>(&mut redis)
                 .await

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use waypost_core::ids::OrganizationId;
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{TestApp, credentials, event_types, message_to, wait_until};
+use waypost_tests::{TestApp, credentials, event_types, message_to, redis_connection, wait_until};
 
 use super::{IMPORT, PATH, addresses, group, import, suppress};
 
@@ -264,9 +264,8 @@ impl FilterKey {
     }
 
     async fn in_organization(app: &TestApp, organization_id: OrganizationId) -> Self {
-        let client = redis::Client::open(app.variables["REDIS_URL"].as_str()).unwrap();
         Self {
-            connection: client.get_multiplexed_async_connection().await.unwrap(),
+            connection: redis_connection(&app.variables["REDIS_URL"]).await.unwrap(),
             key: format!(
                 "{}:suppressions:{{{organization_id}}}",
                 app.variables["WAYPOST_REDIS_PREFIX"],

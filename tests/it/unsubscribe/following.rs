@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
-use waypost_tests::{Caller, Reply, TestApp, event_types, to_hash, wait_until};
+use waypost_tests::{Caller, Reply, TestApp, event_types, redis_connection, to_hash, wait_until};
 
 use super::{
     SUPPRESSIONS, assert_unsubscribed, count, follow, follow_at, group, link_of, linked,
@@ -411,8 +411,7 @@ async fn an_unsubscribe_is_added_to_the_filter_in_redis() {
         .post(&format!("{SUPPRESSIONS}/import"), &many)
         .await
         .data(200);
-    let client = redis::Client::open(app.variables["REDIS_URL"].as_str()).unwrap();
-    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    let connection = redis_connection(&app.variables["REDIS_URL"]).await.unwrap();
     let key = format!(
         "{}:suppressions:{{{}}}",
         app.variables["WAYPOST_REDIS_PREFIX"],
