@@ -19,8 +19,7 @@ use crate::sending::wait_until_drained;
 /// Messages that are accepted and delivered during the measurement.
 const MESSAGES: u64 = 10_000;
 /// Settings with which the programs log their batches.
-pub(crate) const SETTINGS: [(&str, &str); 3] = [
-    Plan::ONE_OF_EACH.settings[0],
+pub(crate) const SETTINGS: [(&str, &str); 2] = [
     ("WAYPOST_LOG", "warn,waypost_core::batcher=trace"),
     ("WAYPOST_LOG_FORMAT", "json"),
 ];

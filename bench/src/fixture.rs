@@ -85,7 +85,7 @@ impl Plan<'static> {
         apis: 1,
         workers: 1,
         schedulers: 1,
-        settings: &[("WAYPOST_WORKER_CONCURRENCY", "256")],
+        settings: &[],
     };
     /// An API only; the section starts workers and schedulers later.
     pub(crate) const API_ALONE: Self = Self {

@@ -13,12 +13,14 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::redis::Redis;
 use waypost_core::secret::Secret;
 use waypost_simulator::{Fault, Provider};
-use waypost_tests::{Caller, Tenant, TestApp, credentials, message_to, wait_until};
+use waypost_tests::{
+    Caller, Tenant, TestApp, credentials, message_to, redis_connection, wait_until,
+};
 
 /// Messages per batch.
 const BATCH: usize = 1_000;
 /// The default concurrency of a worker.
-const SLOTS: usize = 64;
+const SLOTS: usize = 256;
 
 fn latency(provider: Provider, milliseconds: u64) -> Fault {
     Fault {
@@ -225,8 +227,9 @@ async fn a_backlog_is_not_pushed_again_and_hides_no_lost_job_of_others() {
 
 /// Deletes an organization's jobs from the stream, as if they had never been pushed.
 async fn lose_jobs_of(app: &TestApp, tenant: &Tenant) {
-    let client = redis::Client::open(app.redis.as_ref().unwrap().url()).unwrap();
-    let mut redis = client.get_multiplexed_async_connection().await.unwrap();
+    let mut redis = redis_connection(&app.redis.as_ref().unwrap().url())
+        .await
+        .unwrap();
     let stream = format!("{{{}:send}}:s", app.variables["WAYPOST_REDIS_PREFIX"]);
     let mut entries = redis::cmd("XRANGE");
     entries.arg(&stream).arg("-").arg("+");

@@ -416,7 +416,7 @@ fn read_api(reader: &mut Reader<'_>) -> Option<ApiSettings> {
 fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
     let concurrency = reader.parse(
         "WAYPOST_WORKER_CONCURRENCY",
-        "64",
+        "256",
         "Maximum number of jobs that one worker process runs at the same time.",
         1..=10_000,
     );

@@ -114,7 +114,7 @@ async fn the_programs_count_what_they_do() {
     .await;
     let metrics = worker.metrics().await;
     assert!(value(&metrics, "waypost_send_delay_seconds_sum").unwrap() > 1.0);
-    assert_eq!(value(&metrics, "waypost_worker_jobs_max"), Some(64.0));
+    assert_eq!(value(&metrics, "waypost_worker_jobs_max"), Some(256.0));
 
     wait_until("nothing waits any more", async || {
         let metrics = scheduler.metrics().await;
