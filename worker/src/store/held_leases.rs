@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use waypost_core::delivery::job::SendJob;
 use waypost_core::delivery::lease::LeaseRequest;
@@ -19,7 +20,14 @@ type LeaseKey = (WorkerId, SendJob);
 
 /// The held leases. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct HeldLeases(Arc<Mutex<HashMap<LeaseKey, HeldLease>>>);
+pub(super) struct HeldLeases(Arc<Held>);
+
+#[derive(Default)]
+struct Held {
+    leases: Mutex<HashMap<LeaseKey, HeldLease>>,
+    /// Notified when a lease is added.
+    added: Notify,
+}
 
 struct HeldLease {
     since: Instant,
@@ -31,7 +39,7 @@ struct HeldLease {
 
 impl HeldLeases {
     fn lock(&self) -> MutexGuard<'_, HashMap<LeaseKey, HeldLease>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leaves out the requests for chunks that are held. The leases of earlier epochs are
@@ -50,7 +58,15 @@ impl HeldLeases {
             is_sending: false,
         };
         let before = self.lock().insert((chunk.worker, chunk.job), lease);
+        self.0.added.notify_one();
         before.is_none()
+    }
+
+    /// Waits until a lease is held. One task waits.
+    pub(super) async fn wait_for_any(&self) {
+        while self.lock().is_empty() {
+            self.0.added.notified().await;
+        }
     }
 
     pub(super) fn release(&self, lease: LeaseKey) {

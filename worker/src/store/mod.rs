@@ -106,7 +106,7 @@ impl SendStore {
             clock,
             settings,
         });
-        tokio::spawn(sending_status::run(Arc::downgrade(&writer)));
+        tokio::spawn(sending_status::run(held.clone(), Arc::downgrade(&writer)));
         let (for_leases, for_attempts) = (Arc::clone(&writer), Arc::clone(&writer));
         let urgent = batching(COOLDOWN_UNLESS);
         let patient = batching(Duration::ZERO);

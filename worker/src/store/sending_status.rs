@@ -5,27 +5,29 @@ use std::collections::HashSet;
 use std::sync::Weak;
 use std::time::Duration;
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{sleep, timeout};
 use tracing::debug;
 use waypost_core::db::OrFault;
 use waypost_core::fault::Fault;
 use waypost_core::ids::MessageId;
 use waypost_core::message::store;
 
+use super::held_leases::HeldLeases;
 use super::{StoreWriter, retry_deadlocks};
 
 /// How long a chunk is held before its message is set to SENDING.
 const SENDING_AFTER: Duration = Duration::from_millis(100);
+/// How often it is looked whether the store is dropped while no chunk is held.
+const STORE_CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Messages in one transaction.
 const MESSAGES_MAX: usize = 1_000;
 const DOING: &str = "set messages to SENDING";
 
 /// Runs until the store is dropped.
-pub(super) async fn run(writer: Weak<StoreWriter>) {
-    let mut ticks = interval(SENDING_AFTER);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+pub(super) async fn run(held: HeldLeases, writer: Weak<StoreWriter>) {
     loop {
-        ticks.tick().await;
+        let _none_held = timeout(STORE_CHECK_EVERY, held.wait_for_any()).await;
+        sleep(SENDING_AFTER).await;
         let Some(writer) = writer.upgrade() else {
             return;
         };
