@@ -19,6 +19,7 @@ use tracing::info;
 use waypost_core::account_limiter::circuits::CircuitReader;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
+use waypost_core::db::lifo_pool::LifoPool;
 use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
 use waypost_core::delivery::job::send_queue;
@@ -66,6 +67,8 @@ const DELETE_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
 const CREATE_PARTITIONS_EVERY: Duration = Duration::from_secs(3600);
 const DROP_MONTHS_EVERY: Duration = Duration::from_secs(600);
 const DELETE_EXPIRED_EVERY: Duration = Duration::from_secs(60);
+/// Connections of the tasks that use [`Tasks::polls`]: one for each, so that none waits.
+const POLL_CONNECTIONS: u32 = 5;
 /// How long a provider may take to answer a check of a domain.
 const DOMAIN_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -78,7 +81,7 @@ pub async fn run(
     clock: Clock,
     shutdown: CancellationToken,
 ) -> Result<(), Fault> {
-    let pool = db::pool(&settings.database_url, settings.database_connections)?;
+    let (pool, polls) = pools(settings)?;
     // Logs outages of Postgres and keeps the clock right.
     let (url, liveness) = (settings.database_url.clone(), Liveness::new());
     tokio::spawn(liveness.clone().run(url, clock.clone(), shutdown.clone()));
@@ -95,7 +98,7 @@ pub async fn run(
     let accounts = accounts(settings, &clock, &pool)?;
     let reconciler = reconciler(settings, &accounts, &redis);
     let test_reporter = TestReporter {
-        pool: pool.clone(),
+        pool: polls.clone(),
         recorder: reconciler.recorder.clone(),
         clock: clock.clone(),
     };
@@ -119,6 +122,7 @@ pub async fn run(
         clock,
         settings: settings.sending.clone(),
         pool: pool.clone(),
+        polls,
         domain_checks,
         dns_checks,
         mailbox_provider_lookups,
@@ -147,6 +151,18 @@ pub async fn run(
     leadership.release().await;
     info!("Stopped");
     Ok(())
+}
+
+/// The general pool, and that of the tasks that run every few seconds.
+fn pools(settings: &Settings) -> Result<(PgPool, LifoPool), Fault> {
+    let connections = settings.database_connections;
+    let of_polls = POLL_CONNECTIONS.min(connections / 2).max(1);
+    let others = connections.saturating_sub(of_polls).max(1);
+    let polls = db::pool(&settings.database_url, of_polls)?;
+    Ok((
+        db::pool(&settings.database_url, others)?,
+        LifoPool::new(polls),
+    ))
 }
 
 /// Reads the figures of the installation for the metrics.

@@ -19,6 +19,7 @@ mod webhooks;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
 use waypost_core::db::PgPool;
+use waypost_core::db::lifo_pool::LifoPool;
 use waypost_core::delivery::job::SendJob;
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
@@ -109,7 +110,7 @@ impl Task {
 /// What a run of a task found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkFound {
-    /// There was nothing to do, so the next run may wait longer.
+    /// There was nothing to do, or so little that the next run may wait longer.
     Nothing,
     Work,
 }
@@ -126,6 +127,9 @@ impl From<usize> for WorkFound {
 /// The dependencies of the tasks.
 pub(crate) struct Tasks {
     pub(crate) pool: PgPool,
+    /// For the single statements that run every few seconds: the pool above takes two round
+    /// trips to get a connection back.
+    pub(crate) polls: LifoPool,
     pub(crate) queue: Queue<SendJob>,
     pub(crate) ids: Ids,
     pub(crate) clock: Clock,

@@ -2,7 +2,7 @@
 //! accepted, or the process that should have pushed them died.
 
 use tracing::info;
-use waypost_core::db::OrFault;
+use waypost_core::db::PgConnection;
 use waypost_core::delivery::outbox;
 use waypost_core::fault::Fault;
 
@@ -26,9 +26,10 @@ pub(super) async fn push_lost(tasks: &Tasks) -> Result<WorkFound, Fault> {
         let now = tasks.clock.now();
         let grace = tasks.settings.relay_grace;
         let [each, limit] = [EACH, STEP].map(|jobs| i64::try_from(jobs).unwrap_or(i64::MAX));
-        let mut connection = tasks.pool.acquire().await.or_fault("relay jobs")?;
-        let lost = outbox::take_lost(&mut connection, now, &waiting, grace, each, limit).await?;
-        drop(connection);
+        let take = async |connection: &mut PgConnection| {
+            outbox::take_lost(connection, now, &waiting, grace, each, limit).await
+        };
+        let lost = tasks.polls.run("relay jobs", take).await?;
         tasks.queue.push(&lost).await?;
         pushed += lost.len();
         if lost.len() < EACH {

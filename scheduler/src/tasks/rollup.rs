@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
-use waypost_core::db::OrFault;
+use waypost_core::db::PgConnection;
+use waypost_core::db::lifo_pool::LifoPool;
 use waypost_core::db::organization_shard::OrganizationShard;
 use waypost_core::fault::Fault;
 use waypost_core::message::list;
@@ -36,6 +37,9 @@ const RUN_MAX: Duration = Duration::from_secs(1);
 const ATTEMPTS_EVERY: u32 = 10;
 /// Expired rows of a table that such a run deletes at most, a few tens of milliseconds of work.
 const DELETED_MAX: i64 = 5_000;
+/// With fewer rows the next run waits longer: a run costs as much for each organization and tag
+/// as for many rows of these.
+const FEW: i64 = 1_000;
 /// The value of [`Rollup::found`] after a run that did not finish in time.
 const BEHIND: i64 = i64::MAX;
 
@@ -50,23 +54,28 @@ pub(crate) struct Rollup {
 
 /// Rolls up metrics, messages and attempts. A failure of one does not affect the others.
 pub(super) async fn roll_up(tasks: &Tasks) -> Result<WorkFound, Fault> {
-    let (pool, rollup) = (&tasks.pool, &tasks.metrics_rollup);
-    let metrics = rollup.run(pool, async |pool, shard, rows| {
-        let mut connection = pool.acquire().await.or_fault("roll up metrics")?;
-        metrics::store::roll_up(&mut connection, shard, rows).await
+    let (pool, rollup) = (&tasks.polls, &tasks.metrics_rollup);
+    let metrics = rollup.run(pool, async |pool: &LifoPool, shard, rows| {
+        let step = async |connection: &mut PgConnection| {
+            metrics::store::roll_up(connection, shard, rows).await
+        };
+        pool.run("roll up metrics", step).await
     });
     let metrics = metrics.await;
     let rollup = &tasks.messages_rollup;
-    let messages = rollup.run(pool, async |pool, shard, rows| {
-        let mut connection = pool.acquire().await.or_fault("roll up messages")?;
-        list::store::roll_up(&mut connection, shard, rows).await
+    let messages = rollup.run(pool, async |pool: &LifoPool, shard, rows| {
+        let step = async |connection: &mut PgConnection| {
+            list::store::roll_up(connection, shard, rows).await
+        };
+        pool.run("roll up messages", step).await
     });
     let messages = messages.await;
     let attempts = count_attempts(tasks).await;
     let found = metrics?.saturating_add(messages?).saturating_add(attempts?);
-    Ok(match found {
-        0 => WorkFound::Nothing,
-        _ => WorkFound::Work,
+    Ok(if found < FEW {
+        WorkFound::Nothing
+    } else {
+        WorkFound::Work
     })
 }
 

@@ -1,6 +1,6 @@
 //! Pushes scheduled chunks when they are due, and fails what waits of expired ones.
 
-use waypost_core::db::{self, OrFault};
+use waypost_core::db::{self, OrFault, PgConnection};
 use waypost_core::delivery::{expiry, schedule};
 use waypost_core::fault::Fault;
 
@@ -25,9 +25,10 @@ pub(super) async fn push_due(tasks: &Tasks) -> Result<WorkFound, Fault> {
     let mut has_checked = false;
     for _ in 0..STEPS_MAX {
         let now = tasks.clock.now();
-        let mut connection = tasks.pool.acquire().await.or_fault(DOING)?;
         if !has_checked {
-            if !schedule::is_any_due(&mut connection, now).await? {
+            let is_any_due =
+                async |connection: &mut PgConnection| schedule::is_any_due(connection, now).await;
+            if !tasks.polls.run(DOING, is_any_due).await? {
                 return Ok(WorkFound::Nothing);
             }
             // Jobs count as pushed once they are taken, so take none if Redis does not accept
@@ -35,8 +36,10 @@ pub(super) async fn push_due(tasks: &Tasks) -> Result<WorkFound, Fault> {
             tasks.queue.check_pushes().await?;
             has_checked = true;
         }
-        let due = schedule::take_scheduled(&mut connection, now, grace, each, limit).await?;
-        drop(connection);
+        let take = async |connection: &mut PgConnection| {
+            schedule::take_scheduled(connection, now, grace, each, limit).await
+        };
+        let due = tasks.polls.run(DOING, take).await?;
         tasks.queue.push(&due).await?;
         if due.len() < EACH {
             break;

@@ -3,7 +3,7 @@
 //! endpoints, a limited number per statement.
 
 use tracing::debug;
-use waypost_core::db::OrFault;
+use waypost_core::db::{OrFault, PgConnection};
 use waypost_core::fault::Fault;
 use waypost_core::webhook::engine::store;
 
@@ -15,8 +15,9 @@ const STEP: u64 = 1_000;
 const STEPS_MAX: usize = 20;
 
 pub(super) async fn notify_due(tasks: &Tasks) -> Result<WorkFound, Fault> {
-    let mut connection = tasks.pool.acquire().await.or_fault("relay webhooks")?;
-    let endpoints = store::notify_due(&mut connection, tasks.clock.now()).await?;
+    let now = tasks.clock.now();
+    let notify = async |connection: &mut PgConnection| store::notify_due(connection, now).await;
+    let endpoints = tasks.polls.run("relay webhooks", notify).await?;
     if endpoints > 0 {
         debug!(
             endpoints,

@@ -16,7 +16,8 @@ use serde_json::{Map, json};
 use super::record::{EventBatch, EventRecorder, EventSource, RecordRefusal};
 use crate::audit::Origin;
 use crate::clock::{Clock, Timestamp};
-use crate::db::{OrFault, PgPool};
+use crate::db::PgConnection;
+use crate::db::lifo_pool::LifoPool;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId};
 use crate::message::SimulatedOutcome;
@@ -37,7 +38,7 @@ const RECORDED_AT_ONCE: usize = 8;
 /// Reports what became of tests. Cheap to clone.
 #[derive(Clone)]
 pub struct TestReporter {
-    pub pool: PgPool,
+    pub pool: LifoPool,
     pub recorder: EventRecorder,
     pub clock: Clock,
 }
@@ -53,9 +54,9 @@ impl TestReporter {
     /// A fault if some of them could not be recorded. They are due again.
     pub async fn report_due(&self) -> Result<usize, Fault> {
         let due_at = self.clock.now() - REPORTED_AFTER;
-        let mut connection = self.pool.acquire().await.or_fault(DOING)?;
-        let due = store::list_due(&mut connection, due_at, STEP).await?;
-        drop(connection);
+        let list =
+            async |connection: &mut PgConnection| store::list_due(connection, due_at, STEP).await;
+        let due = self.pool.run(DOING, list).await?;
         let count = due.len();
         let mut by_account: BTreeMap<Reporting, Vec<TestReport>> = BTreeMap::new();
         for report in due {
@@ -96,8 +97,8 @@ impl TestReporter {
         }
         let keys = reports.iter().map(|one| (one.message_id, one.attempt_id));
         let keys: Vec<(MessageId, SendAttemptId)> = keys.collect();
-        let mut connection = self.pool.acquire().await.or_fault(DOING)?;
-        store::delete(&mut connection, &keys).await
+        let delete = async |connection: &mut PgConnection| store::delete(connection, &keys).await;
+        self.pool.run(DOING, delete).await
     }
 }
 
