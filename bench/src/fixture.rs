@@ -299,6 +299,8 @@ impl Builder {
             ("REDIS_URL", &self.redis_url),
             ("WAYPOST_PUBLIC_URL", "http://bench.invalid"),
             ("WAYPOST_PROVIDER_BASE_URL", &simulator),
+            // The organizations' domains do not exist. Their first look-ups would be measured.
+            ("WAYPOST_DNS_SERVERS", "none"),
             // High limits, not disabled ones: every request is still counted.
             ("WAYPOST_RATE_LIMIT_SEND_MAX", "1000000"),
             ("WAYPOST_RATE_LIMIT_OTHER_MAX", "1000000"),
