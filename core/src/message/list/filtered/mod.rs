@@ -24,7 +24,7 @@ const WALK_MAX: i64 = 8_000;
 const SAME_ID_MAX: i64 = 20_000;
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-/// Each search in the index of labels covers this many times the days of the one before.
+/// Each search in the index of labels covers at most this many times the days of the one before.
 const DAYS_GROWTH: i64 = 4;
 
 /// The messages that match a filter which is not only statuses and times.
@@ -177,15 +177,16 @@ impl<'a> FilteredList<'a> {
             };
             let organization_id = self.list.organization_id;
             let text = self.pattern();
-            ids.extend(
+            let found_here =
                 store::with_labels(&mut *connection, organization_id, self.filter, text, search)
-                    .await?,
-            );
-            if i64::try_from(ids.len()).is_ok_and(|found| found >= limit) {
+                    .await?;
+            let missing = limit - found - i64::try_from(found_here.len()).unwrap_or(i64::MAX);
+            ids.extend(found_here.iter().copied());
+            if missing <= 0 {
                 break;
             }
             newest = from - 1;
-            days *= DAYS_GROWTH;
+            days = next_days(days, found_here.len(), missing);
         }
         Ok(ids)
     }
@@ -226,5 +227,35 @@ impl<'a> FilteredList<'a> {
             (ids, limit),
         )
         .await
+    }
+}
+
+/// The days of the next search in the index of labels: as many as should hold what is missing, and
+/// a quarter more, since every match of these days is read.
+fn next_days(days: i64, found: usize, missing: i64) -> i64 {
+    let found = i64::try_from(found).unwrap_or(i64::MAX);
+    let expected = (missing.saturating_mul(days).saturating_mul(5) / 4).checked_div(found);
+    expected
+        .unwrap_or(i64::MAX)
+        .clamp(1, days.saturating_mul(DAYS_GROWTH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_days_follow_how_many_matches_a_day_has() {
+        for (days, found, missing, next) in [
+            // Nothing, or too little to tell.
+            (1, 0, 2_001, 4),
+            (4, 1, 2_000, 16),
+            // 100 a day, 250 are missing: three days, rounded down from 3.1.
+            (1, 100, 250, 3),
+            (4, 1_600, 400, 1),
+            (1, 2_000, 1, 1),
+        ] {
+            assert_eq!(next_days(days, found, missing), next, "{found} in {days}");
+        }
     }
 }
