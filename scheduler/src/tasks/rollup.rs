@@ -37,8 +37,8 @@ const RUN_MAX: Duration = Duration::from_secs(1);
 const ATTEMPTS_EVERY: u32 = 10;
 /// Expired rows of a table that such a run deletes at most, a few tens of milliseconds of work.
 const DELETED_MAX: i64 = 5_000;
-/// With fewer rows the next run waits longer: a run costs as much for each organization and tag
-/// as for many rows of these.
+/// With fewer rows the next run waits longer: a run changes about a hundred rows of sums for each
+/// organization that sent, however much it sent.
 const FEW: i64 = 1_000;
 /// The value of [`Rollup::found`] after a run that did not finish in time.
 const BEHIND: i64 = i64::MAX;
