@@ -67,7 +67,8 @@ const DELETE_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
 const CREATE_PARTITIONS_EVERY: Duration = Duration::from_secs(3600);
 const DROP_MONTHS_EVERY: Duration = Duration::from_secs(600);
 const DELETE_EXPIRED_EVERY: Duration = Duration::from_secs(60);
-/// Connections of the tasks that use [`Tasks::polls`]: one for each, so that none waits.
+/// Connections of [`Tasks::polls`]: one for each task that uses them. They wait a moment for each
+/// other while many tests are reported.
 const POLL_CONNECTIONS: u32 = 5;
 /// How long a provider may take to answer a check of a domain.
 const DOMAIN_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -155,9 +156,7 @@ pub async fn run(
 
 /// The general pool, and that of the tasks that run every few seconds.
 fn pools(settings: &Settings) -> Result<(PgPool, LifoPool), Fault> {
-    let connections = settings.database_connections;
-    let of_polls = POLL_CONNECTIONS.min(connections / 2).max(1);
-    let others = connections.saturating_sub(of_polls).max(1);
+    let (of_polls, others) = db::split_connections(settings.database_connections, POLL_CONNECTIONS);
     let polls = db::pool(&settings.database_url, of_polls)?;
     Ok((
         db::pool(&settings.database_url, others)?,

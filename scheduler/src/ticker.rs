@@ -18,8 +18,8 @@ use crate::tasks::{Task, Tasks, WorkFound};
 /// How long one run of a task may take.
 const TASK_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How much longer than its interval a task waits that finds nothing to do: the wait doubles up
-/// to this multiple. Without it an idle installation runs 38 statements a second.
+/// How much longer than its interval a task waits that finds nothing, or little, to do: the wait
+/// doubles up to this multiple. Without it an idle installation runs 38 statements a second.
 const IDLE_FACTOR_MAX: u32 = 4;
 
 /// The loop of one task. It measures time with the monotonic clock, not with `Clock`.

@@ -58,9 +58,8 @@ use worker_lease::WorkerLease;
 
 /// The general connection pool, and that of the store.
 fn pools(settings: &Settings) -> Result<(PgPool, PgPool), Fault> {
-    let connections = settings.database_connections;
-    let of_store = store::CONNECTIONS.min(connections / 2).max(1);
-    let others = connections.saturating_sub(of_store).max(1);
+    let (of_store, others) =
+        db::split_connections(settings.database_connections, store::CONNECTIONS);
     Ok((
         db::routine_pool(&settings.database_url, others)?,
         db::routine_pool(&settings.database_url, of_store)?,

@@ -148,6 +148,14 @@ pub fn check_url(text: &str) -> Result<(), Option<String>> {
     Ok(())
 }
 
+/// Splits the connections of a process between a pool that uses `wanted` at most, and the others:
+/// at most half for the one, at least one for each.
+#[must_use]
+pub fn split_connections(connections: u32, wanted: u32) -> (u32, u32) {
+    let part = wanted.min(connections / 2).max(1);
+    (part, connections.saturating_sub(part).max(1))
+}
+
 fn options(url: &Secret) -> Result<PgConnectOptions, Fault> {
     Ok(PgConnectOptions::from_str(url.expose_secret())
         .map_err(|error| Fault::internal("read DATABASE_URL", error))?

@@ -161,6 +161,7 @@ impl<'a> FilteredList<'a> {
         let oldest = day_of(oldest).max(day_of(bounds.from));
         let mut newest = day_of(newest).min(day_of(bounds.below));
         let mut days = 1;
+        let mut missing = limit;
         let mut ids = Vec::new();
         while newest >= oldest {
             let from = (newest - days + 1).max(oldest);
@@ -168,25 +169,25 @@ impl<'a> FilteredList<'a> {
                 from: first_id(from * DAY_MS),
                 below: first_id((newest + 1) * DAY_MS),
             };
-            let found = i64::try_from(ids.len()).unwrap_or(i64::MAX);
             let search = LabelSearch {
                 days: (from, newest),
                 labels: [first, second],
                 bounds: of_days.within(bounds),
-                limit: limit - found,
+                limit: missing,
             };
             let organization_id = self.list.organization_id;
             let text = self.pattern();
-            let found_here =
+            let matching =
                 store::with_labels(&mut *connection, organization_id, self.filter, text, search)
                     .await?;
-            let missing = limit - found - i64::try_from(found_here.len()).unwrap_or(i64::MAX);
-            ids.extend(found_here.iter().copied());
+            let found = i64::try_from(matching.len()).unwrap_or(i64::MAX);
+            missing -= found;
+            ids.extend(matching);
             if missing <= 0 {
                 break;
             }
             newest = from - 1;
-            days = next_days(days, found_here.len(), missing);
+            days = next_days(days, found, missing);
         }
         Ok(ids)
     }
@@ -232,8 +233,7 @@ impl<'a> FilteredList<'a> {
 
 /// The days of the next search in the index of labels: as many as should hold what is missing, and
 /// a quarter more, since every match of these days is read.
-fn next_days(days: i64, found: usize, missing: i64) -> i64 {
-    let found = i64::try_from(found).unwrap_or(i64::MAX);
+fn next_days(days: i64, found: i64, missing: i64) -> i64 {
     let expected = (missing.saturating_mul(days).saturating_mul(5) / 4).checked_div(found);
     expected
         .unwrap_or(i64::MAX)
