@@ -60,6 +60,7 @@ pub mod task_log;
 pub mod telemetry;
 pub mod template;
 pub mod text;
+pub mod ticks;
 pub mod tracking;
 pub mod tracking_event;
 pub mod unsubscribe;

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use waypost_core::account_limiter::circuits::CircuitReader;
@@ -44,6 +43,7 @@ use waypost_core::startup;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::bloom_filter::BloomFilters;
 use waypost_core::telemetry::instruments;
+use waypost_core::ticks::ticks;
 use waypost_core::tracking::link::OwnLinks;
 
 use leader::Leadership;
@@ -139,8 +139,7 @@ pub async fn run(
     let names = schedule(tick).map(|(task, _)| task);
     tokio::spawn(task_log.run(pool.clone(), names, is_leader));
     let mut leadership = Leadership::new(pool);
-    let mut ticks = interval(tick.min(LEADER_CHECK_MAX));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = ticks(tick.min(LEADER_CHECK_MAX));
     info!("Started the scheduler");
     while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
         let is_leader = leadership.hold().await;
@@ -174,8 +173,9 @@ fn sampler(settings: &Settings, pool: &PgPool, redis: &Redis, clock: &Clock) -> 
     )
 }
 
-/// Starts the loop of each task. The loops begin one after the other: all at once they would
-/// take the processors from sending.
+/// Starts the loop of each task. The loops begin in groups, one group after the other: all at once
+/// they would take the processors from sending, and each alone would wake an idle process more
+/// often.
 fn start_tickers(
     tasks: Arc<Tasks>,
     tick: Duration,
@@ -186,7 +186,7 @@ fn start_tickers(
         let ticker = Ticker {
             task,
             every,
-            starts_after: tick.min(SPREAD_MAX) * nth / TASKS,
+            starts_after: tick.min(SPREAD_MAX) / GROUPS * (nth % GROUPS),
             retry_after: tick,
             tasks: Arc::clone(&tasks),
             task_log: task_log.clone(),
@@ -197,11 +197,13 @@ fn start_tickers(
 
 /// The longest time over which the first runs of the tasks are spread.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
+/// The groups of tasks that begin together.
+const GROUPS: u32 = 4;
 /// The number of tasks.
-const TASKS: u32 = 20;
+const TASKS: usize = 20;
 
 /// The tasks and their intervals.
-fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
+fn schedule(tick: Duration) -> [(Task, Duration); TASKS] {
     [
         (Task::CreatePartitions, CREATE_PARTITIONS_EVERY),
         (Task::Reap, tick),

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 use waypost_core::fault::Fault;
 use waypost_core::telemetry::instruments;
+use waypost_core::ticks::last_tick;
 
 use crate::task_log::TaskLog;
 use crate::tasks::{Task, Tasks, WorkFound};
@@ -21,6 +22,8 @@ const TASK_TIMEOUT: Duration = Duration::from_secs(120);
 /// How much longer than its interval a task waits that finds nothing, or little, to do: the wait
 /// doubles up to this multiple. Without it an idle installation runs 38 statements a second.
 const IDLE_FACTOR_MAX: u32 = 4;
+/// The loops count from the same tick, so that those of a group run at the same time.
+const START_TICK: Duration = Duration::from_millis(50);
 
 /// The loop of one task. It measures time with the monotonic clock, not with `Clock`.
 pub(crate) struct Ticker {
@@ -45,7 +48,7 @@ impl Ticker {
     async fn run_forever(self: Arc<Self>) {
         let mut is_failing = false;
         let mut every = self.every;
-        let first = Instant::now() + self.starts_after;
+        let first = last_tick(START_TICK) + self.starts_after;
         let mut next = first;
         loop {
             sleep_until(next).await;
@@ -59,7 +62,7 @@ impl Ticker {
                 Ok(WorkFound::Nothing) => (every * 2).min(self.every * IDLE_FACTOR_MAX),
                 Ok(WorkFound::Work) | Err(_) => self.every,
             };
-            next = next_tick(first, every, began);
+            next = tick_after(first, every, began);
             self.task_log.end(self.task, every, &result);
             match (&result, is_failing) {
                 (Err(fault), false) => {
@@ -92,7 +95,7 @@ impl Ticker {
 
 /// The next tick after `now`. Ticks stay multiples of the interval from the first one, so tasks
 /// that a stall delayed to the same moment separate again.
-fn next_tick(first: Instant, every: Duration, now: Instant) -> Instant {
+fn tick_after(first: Instant, every: Duration, now: Instant) -> Instant {
     let passed = now.duration_since(first).as_nanos() / every.as_nanos().max(1);
     first + every * u32::try_from(passed + 1).unwrap_or(u32::MAX)
 }
@@ -122,7 +125,7 @@ mod tests {
         for (began, next) in [(0, 100), (3, 100), (99, 100), (100, 200), (250, 300)] {
             let began = first + Duration::from_millis(began);
             let next = first + Duration::from_millis(next);
-            assert_eq!(next_tick(first, every, began), next);
+            assert_eq!(tick_after(first, every, began), next);
         }
     }
 }

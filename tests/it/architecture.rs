@@ -20,6 +20,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
         "ground: knows nothing of mail",
         &[
             "clock",
+            "ticks",
             "fault",
             "ids",
             "issue",

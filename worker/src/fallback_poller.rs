@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use waypost_core::db::{self, OrFault};
@@ -15,6 +15,7 @@ use waypost_core::delivery::job::SendJob;
 use waypost_core::delivery::outbox;
 use waypost_core::fault::Fault;
 use waypost_core::job_queue::Queue;
+use waypost_core::ticks::next_tick;
 use waypost_core::warn_seldom;
 
 use crate::send::job::{SendHandler, SendSlot, Sending};
@@ -55,20 +56,27 @@ impl FallbackPoller {
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let mut running = JoinSet::new();
         let mut outage = Outage::default();
-        let mut pause = POLL_EVERY;
-        while shutdown.run_until_cancelled(sleep(pause)).await.is_some() {
+        let mut poll_at = next_tick(POLL_EVERY);
+        while shutdown
+            .run_until_cancelled(sleep_until(poll_at))
+            .await
+            .is_some()
+        {
             while running.try_join_next().is_some() {}
-            pause = POLL_EVERY;
-            if !outage.note(self.queue.has_lost_redis(), Instant::now()) {
-                continue;
-            }
-            match self.poll(&mut running).await {
-                Ok(true) => pause = POLL_AGAIN_AFTER,
-                Ok(false) => {}
-                Err(fault) => {
-                    warn_seldom!(cause = fault.chain(), "Cannot take jobs from Postgres");
+            let mut has_more = false;
+            if outage.note(self.queue.has_lost_redis(), Instant::now()) {
+                match self.poll(&mut running).await {
+                    Ok(found) => has_more = found,
+                    Err(fault) => {
+                        warn_seldom!(cause = fault.chain(), "Cannot take jobs from Postgres");
+                    }
                 }
             }
+            poll_at = if has_more {
+                Instant::now() + POLL_AGAIN_AFTER
+            } else {
+                next_tick(POLL_EVERY)
+            };
         }
         let ended = tokio::time::timeout(self.sending.settings.shutdown, running.join_all());
         if ended.await.is_err() {

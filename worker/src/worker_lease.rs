@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use waypost_core::config::SendingSettings;
@@ -19,6 +19,7 @@ use waypost_core::db::{self, OrFault, PgPool};
 use waypost_core::delivery::lease;
 use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, WorkerId};
+use waypost_core::ticks::ticks;
 use waypost_core::warn_seldom;
 
 /// The wait after Postgres did not answer.
@@ -132,8 +133,7 @@ impl WorkerLease {
 
 /// Renews the lease until it is released or the last [`WorkerLease`] is dropped.
 async fn renew_regularly(state: Weak<LeaseState>, every: Duration) {
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = ticks(every);
     while let Some(state) = state.upgrade() {
         if state.released.load(Ordering::Acquire) {
             return;

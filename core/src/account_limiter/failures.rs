@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::circuit_breaker::{BreakerState, Cause};
@@ -16,6 +15,7 @@ use crate::clock::Timestamp;
 use crate::db::{OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::ProviderAccountId;
+use crate::ticks::ticks;
 use crate::warn_seldom;
 
 /// How often reports are written.
@@ -53,8 +53,7 @@ impl FailureReport {
 /// Writes reports until `shutdown`.
 pub(super) async fn run(inner: Arc<LimiterInner>, pool: PgPool, shutdown: CancellationToken) {
     let mut unwritten = HashMap::new();
-    let mut ticks = interval(EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = ticks(EVERY);
     loop {
         let is_last = tokio::select! {
             () = shutdown.cancelled() => true,

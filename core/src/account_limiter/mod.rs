@@ -9,7 +9,7 @@
 //! shares the state with the other workers through Redis.
 //!
 //! Promises: a call of an account that works and has no limits needs no Redis command. The
-//! other workers learn within 200 ms that a breaker opened or closed. When the wait of an
+//! other workers learn within 250 ms that a breaker opened or closed. When the wait of an
 //! open breaker is over, each worker makes one trial call. So N workers make at most N
 //! trial calls for each wait, and fewer if the first result comes before they call: it
 //! closes the breaker for all, or opens it for all and for longer. One trial over all

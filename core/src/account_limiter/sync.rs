@@ -6,23 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::shared::HeldSlot;
 use super::{LimiterInner, store};
 use crate::db::{OrFault, PgPool};
+use crate::ticks::ticks;
 
 /// How often states are read: the longest until a worker learns of another's change.
-const TICK: Duration = Duration::from_millis(200);
+const TICK: Duration = Duration::from_millis(250);
 /// How often the workers are counted.
 const WORKERS_EVERY: Duration = Duration::from_secs(5);
 
 /// Runs until `shutdown`.
 pub(super) async fn run(inner: Arc<LimiterInner>, shutdown: CancellationToken) {
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = ticks(TICK);
     loop {
         let is_tick = tokio::select! {
             () = shutdown.cancelled() => break,
@@ -40,8 +39,7 @@ pub(super) async fn count_workers(
     pool: PgPool,
     shutdown: CancellationToken,
 ) {
-    let mut ticks = interval(WORKERS_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = ticks(WORKERS_EVERY);
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,

@@ -1,7 +1,8 @@
 //! Whether Postgres answers. A short query every 250 ms, over a connection of its own, detects
 //! within [`DETECTION_MAX`] that Postgres is stopped, hangs or cannot be reached. Requests then
 //! fail at once instead of waiting for their own time-outs, and these can be long enough for
-//! slow statements. While nobody uses the pool, a query every two seconds is enough.
+//! slow statements. While nobody uses the pool, a query every two seconds is enough, and one when
+//! it is used again.
 //!
 //! A Postgres whose schema lacks a migration of this program counts as away too: statements would
 //! fail, or do half of what this version means. It is asked until the schema is current once;
@@ -16,8 +17,8 @@ use std::time::Duration;
 
 use sqlx::PgConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -26,6 +27,7 @@ use super::{is_current_over, options, ping, time};
 use crate::clock::Clock;
 use crate::fault::{Fault, error_chain};
 use crate::secret::Secret;
+use crate::ticks::next_tick;
 
 /// How often Postgres is queried.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -68,6 +70,10 @@ struct LivenessState {
     trusted_from: AtomicU64,
     /// When a connection was last handed out: microseconds since `began_at`.
     used_at: AtomicU64,
+    /// Whether the next query waits until the pool is used.
+    is_resting: AtomicBool,
+    /// Notified when the pool is used during that wait.
+    used: Notify,
 }
 
 impl Default for Liveness {
@@ -86,6 +92,8 @@ impl Liveness {
             began_at: Instant::now(),
             trusted_from: AtomicU64::new(0),
             used_at: AtomicU64::new(0),
+            is_resting: AtomicBool::new(false),
+            used: Notify::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -138,15 +146,7 @@ impl Liveness {
     ) -> Result<(), Fault> {
         let options = options(&url)?.application_name("waypost-liveness");
         let mut connection = None;
-        let mut ticks = interval(INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut asked_at: Option<Instant> = None;
-        while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
-            let is_recent = asked_at.is_some_and(|at| at.elapsed() < IDLE_INTERVAL);
-            if is_recent && !self.is_used() && self.presence() == Presence::Present {
-                continue;
-            }
-            asked_at = Some(Instant::now());
+        loop {
             let answer = timeout(ANSWER_TIMEOUT, self.ask(&mut connection, &options, &clock)).await;
             match answer {
                 Ok(Ok(presence)) => self.set(presence, ""),
@@ -154,8 +154,22 @@ impl Liveness {
                 Ok(Err(error)) => self.set(Presence::Away, &error_chain(&error)),
                 Err(_late) => self.set(Presence::Away, "it does not answer"),
             }
+            if shutdown.run_until_cancelled(self.rest()).await.is_none() {
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    /// Waits until the next query is due.
+    async fn rest(&self) {
+        sleep_until(next_tick(INTERVAL)).await;
+        // Set first, so that no use is missed.
+        self.shared.is_resting.store(true, Ordering::SeqCst);
+        if !self.is_used() && self.presence() == Presence::Present {
+            let rest = IDLE_INTERVAL.saturating_sub(INTERVAL);
+            let _unused = timeout(rest, self.shared.used.notified()).await;
+        }
+        self.shared.is_resting.store(false, Ordering::SeqCst);
     }
 
     /// Queries over the open connection, else over a new one. After a time-out the
@@ -232,11 +246,14 @@ impl Liveness {
 
     /// Notes that a connection is handed out.
     pub(super) fn mark_used(&self) {
-        self.shared.used_at.store(self.now(), Ordering::Relaxed);
+        self.shared.used_at.store(self.now(), Ordering::SeqCst);
+        if self.shared.is_resting.swap(false, Ordering::SeqCst) {
+            self.shared.used.notify_one();
+        }
     }
 
     fn is_used(&self) -> bool {
-        let used_at = Duration::from_micros(self.shared.used_at.load(Ordering::Relaxed));
+        let used_at = Duration::from_micros(self.shared.used_at.load(Ordering::SeqCst));
         self.shared.began_at.elapsed().saturating_sub(used_at) < USED_FOR
     }
 

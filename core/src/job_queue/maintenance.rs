@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::Job;
 use super::connection::{CallError, ReconnectingConnection, RedisCall};
 use super::in_flight::Consumer;
 use super::store::GROUP;
+use crate::ticks::next_tick;
 
 /// The longest interval between two removals of idle consumers.
 const REMOVE_IDLE_EVERY_MAX: Duration = Duration::from_secs(60);
@@ -41,10 +42,10 @@ pub(super) async fn run<J: Job>(consumer: Arc<Consumer<J>>, is_shutting_down: im
         connection: consumer.connection(),
         consumer: &consumer,
     };
-    let mut renew_at = Instant::now() + renew_every;
+    let mut renew_at = next_tick(renew_every);
     let mut promote_at = Instant::now();
-    let mut repair_at = Instant::now() + settings.repair_every;
-    let mut remove_at = Instant::now() + remove_every;
+    let mut repair_at = next_tick(settings.repair_every);
+    let mut remove_at = next_tick(remove_every);
     loop {
         if is_shutting_down() && !in_flight.is_stopping() {
             in_flight.stop();
@@ -52,18 +53,18 @@ pub(super) async fn run<J: Job>(consumer: Arc<Consumer<J>>, is_shutting_down: im
         let now = Instant::now();
         // The connection logs a failure, and the next tick tries again.
         if renew_at <= now && maintenance.renew().await.is_ok() {
-            renew_at = now + renew_every;
+            renew_at = next_tick(renew_every);
         }
         if promote_at <= now {
-            promote_at = now + settings.promote_every;
+            promote_at = next_tick(settings.promote_every);
             let _ = maintenance.promote().await;
         }
         if repair_at <= now {
-            repair_at = now + settings.repair_every;
+            repair_at = next_tick(settings.repair_every);
             let _ = maintenance.repair().await;
         }
         if remove_at <= now {
-            remove_at = now + remove_every;
+            remove_at = next_tick(remove_every);
             let _ = maintenance.remove_idle_consumers().await;
         }
         if in_flight.is_stopping() {
@@ -77,7 +78,7 @@ pub(super) async fn run<J: Job>(consumer: Arc<Consumer<J>>, is_shutting_down: im
             }
             tokio::time::sleep(CLOSING_TICK).await;
         } else {
-            let _ = tokio::time::timeout(tick, in_flight.stop_requested()).await;
+            let _ = timeout_at(next_tick(tick), in_flight.stop_requested()).await;
         }
     }
 }

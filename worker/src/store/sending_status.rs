@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use std::sync::Weak;
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, timeout_at};
 use tracing::debug;
 use waypost_core::db::OrFault;
 use waypost_core::fault::Fault;
 use waypost_core::ids::MessageId;
 use waypost_core::message::store;
+use waypost_core::ticks::next_tick;
 
 use super::held_leases::HeldLeases;
 use super::{StoreWriter, retry_deadlocks};
@@ -26,8 +27,10 @@ const DOING: &str = "set messages to SENDING";
 /// Runs until the store is dropped.
 pub(super) async fn run(held: HeldLeases, writer: Weak<StoreWriter>) {
     loop {
-        let _none_held = timeout(STORE_CHECK_EVERY, held.wait_for_any()).await;
-        sleep(SENDING_AFTER).await;
+        let check_at = next_tick(STORE_CHECK_EVERY);
+        if timeout_at(check_at, held.wait_for_any()).await.is_ok() {
+            sleep(SENDING_AFTER).await;
+        }
         let Some(writer) = writer.upgrade() else {
             return;
         };
