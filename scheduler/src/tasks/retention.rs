@@ -9,8 +9,9 @@ use waypost_core::partition;
 
 use super::Tasks;
 
-/// Months that have partitions ready, including the current one.
-const MONTHS: u32 = 3;
+/// Months that have partitions ready, including the current one. Each costs every statement of a
+/// message a little (docs/scaling.md).
+const MONTHS: u32 = 2;
 /// How long one run deletes messages row by row; the next run continues. A third of the
 /// interval.
 const DELETE_MAX: Duration = Duration::from_secs(20);
