@@ -13,7 +13,7 @@ use waypost_core::delivery::job::SendJob;
 use waypost_core::job_queue::{Capacity, JobEnd, JobSlot, Queue};
 
 use crate::send::job::SendHandler;
-use crate::store::BATCH_MIN;
+use crate::store::OUTCOMES_MIN;
 use crate::worker_lease::WorkerLease;
 
 /// The wait before a worker that ended is started again.
@@ -23,7 +23,7 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 const FINISHING_PER_SLOT: usize = 4;
 /// How many such jobs there may be, however few slots: they fill two transactions, so that a
 /// worker with few slots does not wait for the pause between transactions.
-const FINISHING_MIN: usize = 2 * BATCH_MIN;
+const FINISHING_MIN: usize = 2 * OUTCOMES_MIN;
 
 /// Runs jobs until `shutdown`, then waits for running jobs for the configured time. Jobs
 /// that run longer are aborted.

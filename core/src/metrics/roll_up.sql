@@ -1,12 +1,13 @@
 -- $1 deltas at most, of the organizations of the shard $2 and $3; $4 tags, and recipient domains, of a month are
 -- counted on their own.
 WITH taken AS (
+    -- A second roll-up waits for this one and finds the rows gone. To lock them first would cost 3 µs and 50
+    -- bytes of WAL for each.
     DELETE FROM metric_deltas
     WHERE ctid = ANY(ARRAY(SELECT ctid
                            FROM metric_deltas
                            WHERE (uuid_hash(organization_id) & $2) = $3
-                           LIMIT $1
-                           FOR UPDATE SKIP LOCKED))
+                           LIMIT $1))
     RETURNING *, date_trunc('month', quarter, 'UTC') AS month
 ), named AS (
     SELECT organization_id, month, 'TAG'::metric_dimension AS grouped_by, tag AS key

@@ -4,14 +4,15 @@ WITH new AS (
                            LIMIT $1 FOR UPDATE SKIP LOCKED))
     RETURNING organization_id, is_test, message_id, status, subject, recipient_count, labels
 ), taken AS (
+    -- Not locked first, as in metrics/roll_up.sql. New messages are: they would wait for erasures.
     DELETE FROM message_count_deltas
     WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_count_deltas WHERE (uuid_hash(organization_id) & $2) = $3
-                           LIMIT $1 FOR UPDATE SKIP LOCKED))
+                           LIMIT $1))
     RETURNING organization_id, is_test, status, hour, change
 ), moved AS (
     DELETE FROM message_transitions
     WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_transitions WHERE (uuid_hash(organization_id) & $2) = $3
-                           LIMIT $1 FOR UPDATE SKIP LOCKED))
+                           LIMIT $1))
     RETURNING organization_id, is_test, was, status, hour, count
 ), indexed AS (
     INSERT INTO message_subjects (organization_id, is_test, message_id, subject, labels)
