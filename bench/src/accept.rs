@@ -277,7 +277,6 @@ async fn prepare_baseline(url: &str) -> Result<(), Failure> {
         "messages",
         "message_bodies",
         "recipients",
-        "events",
         "outbox",
         "new_messages",
         "idempotency_keys",
@@ -321,8 +320,6 @@ fn baseline_script(is_keyed: bool) -> String {
                          SELECT id, 0, organization_id, uuid_send(id) || uuid_send(id) || uuid_send(id) || uuid_send(id),
                                 uuid_send(id) || uuid_send(id), 'QUEUED', 'epoch'
                          FROM new),
-           event AS (INSERT INTO baseline.events (message_id, id, organization_id, event_type, occurred_at)
-                     SELECT id, id, organization_id, 'QUEUED', now() FROM new),
            waiting AS (INSERT INTO baseline.new_messages (organization_id, message_id, status, subject)
                        SELECT organization_id, id, 'QUEUED', 'order' FROM new){key_insert}
          INSERT INTO baseline.outbox (message_id, chunk, organization_id, wake_at)

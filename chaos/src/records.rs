@@ -72,7 +72,7 @@ pub(crate) async fn history(
         ),
         (
             "event",
-            "SELECT to_jsonb(t)::text FROM events t
+            "SELECT to_jsonb(t)::text FROM message_events t
              WHERE message_id = $1 AND coalesce(position, $2) = $2 ORDER BY occurred_at, id",
         ),
         (

@@ -207,7 +207,7 @@ async fn every_recipient_of_a_large_or_shared_test_has_its_history() {
             let attempts = number(&app, &attempts).await;
             assert_eq!(attempts, count * i64::try_from(outcomes.len()).unwrap());
             // The first is about all of them.
-            let history = format!("SELECT count(*) FROM events WHERE message_id = '{id}'");
+            let history = format!("SELECT count(*) FROM message_events WHERE message_id = '{id}'");
             let each = i64::try_from(events.len()).unwrap() - 1;
             assert_eq!(
                 number(&app, &history).await,

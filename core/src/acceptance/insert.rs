@@ -1,12 +1,12 @@
-//! The INSERT of accepted messages: one statement writes any number of messages with
-//! all rows that belong to them. Statements per message are what bounds acceptance, so
-//! there is one. Its parameters are arrays of the composite types `new_message`,
+//! The INSERT of accepted messages: one statement writes any number of messages with all rows that
+//! belong to them, except the DROPPED events of suppressed recipients, which few messages have.
+//! Statements per message are what bounds acceptance, so there is one. Its parameters are arrays of the composite types `new_message`,
 //! `new_recipient` and `new_key_claim`, which the migrations define.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
 use sqlx::types::Json;
 use sqlx::{Encode, PgConnection, Postgres, Type, query_file};
@@ -19,6 +19,7 @@ use crate::attachment::AttachmentRef;
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::delivery::job::SendJob;
+use crate::event::{self, EventType, NewEvent};
 use crate::fault::Fault;
 use crate::idempotency::store;
 use crate::idempotency::{KEY_LIFETIME, KeyClaim};
@@ -59,7 +60,6 @@ pub(super) struct NewMessage {
     pub(super) test_outcome: Option<SimulatedOutcome>,
     /// Where its request stands in its trace.
     pub(super) trace: Option<TraceContext>,
-    pub(super) queued_event: EventId,
     pub(super) created_at: Timestamp,
     pub(super) recipients: Vec<NewRecipient>,
 }
@@ -104,7 +104,7 @@ impl NewMessage {
             .iter()
             .map(|to| to.own.as_ref().map_or(0, RecipientContent::bytes) + metadata(&to.metadata));
         let all = bytes(&self.html) + bytes(&self.text) + metadata(&self.metadata);
-        4 + self.recipients.len() + (all + own.sum::<usize>()) / 8_192
+        3 + self.recipients.len() + (all + own.sum::<usize>()) / 8_192
     }
 
     /// The jobs that send it: one for each chunk that has a recipient to send to.
@@ -125,9 +125,10 @@ impl NewMessage {
     }
 }
 
-/// Writes messages with their bodies, recipients, first events and outbox rows, in one
-/// statement and so in one transaction. The relay waits `relay_grace` before it pushes
-/// their jobs itself.
+/// Writes messages with their bodies, recipients and outbox rows, in one statement and so in one
+/// transaction. The relay waits `relay_grace` before it pushes their jobs itself. A second
+/// statement writes the DROPPED events of recipients that are known to be suppressed
+/// ([`drops_recipients`]).
 ///
 /// A message with an idempotency key claims it first; no key may come twice in one call.
 /// If another request has the key, the message is left out. If an unchecked recipient is
@@ -161,7 +162,7 @@ pub(super) async fn insert<'a>(
         newest_claim,
         &bulk,
     )
-    .fetch_all(connection)
+    .fetch_all(&mut *connection)
     .await
     .or_fault("accept messages")?;
     let mut inserted = Inserted::default();
@@ -177,7 +178,47 @@ pub(super) async fn insert<'a>(
             positions.or_default().push(position);
         }
     }
+    event::store::insert(connection, &dropped_events(entries, &inserted)).await?;
     Ok(inserted)
+}
+
+/// Whether a recipient of these entries is known to be suppressed. Then [`insert`] runs two
+/// statements, and its caller begins a transaction.
+pub(super) fn drops_recipients(entries: &[&InsertEntry]) -> bool {
+    let messages = entries.iter().filter_map(|entry| entry.message.as_ref());
+    messages
+        .flat_map(|message| &message.recipients)
+        .any(|recipient| recipient.dropped_event.is_some())
+}
+
+/// The DROPPED events of the messages that were inserted.
+fn dropped_events(entries: &[&InsertEntry], inserted: &Inserted<'_>) -> Vec<NewEvent> {
+    let is_taken = |claim: &KeyClaim| {
+        inserted
+            .taken
+            .iter()
+            .any(|taken| std::ptr::eq(*taken, claim))
+    };
+    let written = entries
+        .iter()
+        .filter(|entry| !entry.claim.as_ref().is_some_and(is_taken))
+        .filter_map(|entry| entry.message.as_ref())
+        .filter(|message| !inserted.suppressed.contains_key(&message.id));
+    let events = written.flat_map(|message| {
+        let recipients = (0..).zip(&message.recipients);
+        recipients.filter_map(|(position, recipient)| {
+            Some(NewEvent {
+                id: recipient.dropped_event?,
+                message_id: message.id,
+                organization_id: message.organization_id,
+                position,
+                event_type: EventType::Dropped,
+                occurred_at: message.created_at,
+                data: Some(json!({ "reason": suppression::REASON })),
+            })
+        })
+    });
+    events.collect()
 }
 
 /// A list as JSON; NULL if it is empty.
@@ -218,7 +259,8 @@ struct MessageRow<'a> {
     track_clicks: bool,
     recipient_count: i32,
     chunks: Vec<i32>,
-    queued_event_id: Uuid,
+    /// Programs before 2026-11-29 send it; a message is its own event now.
+    queued_event_id: Option<Uuid>,
     created_at: Timestamp,
     headers: Option<Json<&'a [(String, String)]>>,
     attachments: Option<Json<&'a [AttachmentRef]>>,
@@ -256,7 +298,7 @@ impl<'a> MessageRow<'a> {
             track_clicks: message.tracking.clicks,
             recipient_count: message.recipient_count(),
             chunks: message.jobs().map(|job| job.chunk).collect(),
-            queued_event_id: message.queued_event.0,
+            queued_event_id: None,
             created_at: message.created_at,
             headers: non_empty(&message.headers),
             attachments: non_empty(&message.attachments),

@@ -1,6 +1,6 @@
 -- $1 messages, $2 their recipients, $3 claims of idempotency keys, $4 how long a key is kept,
--- $5 the reason of a DROPPED event, $6 how long the relay leaves the push to the API, $7 when the newest of
--- the claims was made, $8 the ids of the messages whose class is bulk.
+-- $5 the error of a suppressed recipient, $6 how long the relay leaves the push to the API, $7 when the
+-- newest of the claims was made, $8 the ids of the messages whose class is bulk.
 WITH listed AS (
     SELECT *
     FROM UNNEST($2::new_recipient[])
@@ -50,17 +50,22 @@ WITH listed AS (
     SELECT *
     FROM listed
     WHERE message_id <> ALL (ARRAY(SELECT message_id FROM left_out))
+), wants_queued AS (
+    SELECT organization_id
+    FROM webhook_endpoints
+    WHERE is_active AND events @> '{QUEUED}' AND organization_id = ANY(ARRAY(SELECT organization_id FROM new))
 ), message AS (
     INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject,
                           status, tags, metadata, recipient_count, created_at, unsubscribe_group_id,
                           template_id, template_version_id, routing_rule_id, track_opens,
                           track_clicks, scheduled_at, expires_at, is_shared, is_account_pinned, is_test,
-                          test_outcome, traceparent, message_class)
+                          test_outcome, traceparent, message_class, is_queued_event)
     SELECT id, organization_id, provider_account_id, from_address, to_hash, subject,
            'QUEUED', tags, metadata, recipient_count, created_at, unsubscribe_group_id,
            template_id, template_version_id, routing_rule_id, track_opens, track_clicks,
            scheduled_at, expires_at, is_shared, is_account_pinned, test_outcome IS NOT NULL, test_outcome,
-           traceparent, CASE WHEN id = ANY($8::uuid[]) THEN 'bulk'::message_class END
+           traceparent, CASE WHEN id = ANY($8::uuid[]) THEN 'bulk'::message_class END,
+           organization_id <> ALL (ARRAY(SELECT organization_id FROM wants_queued))
     FROM new
 ), body AS (
     INSERT INTO message_bodies (message_id, organization_id, from_mailbox, reply_to, html, text, headers,
@@ -80,16 +85,6 @@ WITH listed AS (
     SELECT message_id, position, organization_id, subject, html, text, metadata
     FROM new_recipient
     WHERE num_nonnulls(subject, html, text, metadata) > 0
-), event AS (
-    INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data)
-    SELECT id, queued_event_id, organization_id, NULL, 'QUEUED'::event_type, created_at, NULL
-    FROM new
-    UNION ALL
-    SELECT r.message_id, r.dropped_event_id, r.organization_id, r.position, 'DROPPED', n.created_at,
-           jsonb_build_object('reason', $5::text)
-    FROM new_recipient r
-    JOIN new n ON n.id = r.message_id
-    WHERE r.dropped_event_id IS NOT NULL
 ), job AS (
     INSERT INTO outbox (message_id, chunk, organization_id, wake_at, due_at, expires_at)
     SELECT n.id, job.chunk, n.organization_id, coalesce(n.scheduled_at, n.created_at) + $6, n.scheduled_at,

@@ -402,8 +402,6 @@ impl Acceptor {
             ..
         } = rendered;
         let organization_id = context.organization_id;
-        // Before the ids of DROPPED events: a history begins with QUEUED.
-        let queued_event = self.ids.next_at(created_at);
         let mut own = own.into_iter().peekable();
         let recipients = draft.to.into_iter().zip(checks).enumerate();
         let recipients = recipients.map(|(position, (recipient, check))| NewRecipient {
@@ -446,7 +444,6 @@ impl Acceptor {
             is_account_pinned: draft.provider_account_id.is_some(),
             test_outcome: draft.test_outcome,
             trace: traces::current(),
-            queued_event,
             created_at,
             recipients: recipients.collect(),
         }

@@ -156,7 +156,8 @@ impl InsertWriter {
         wait_ms: Option<u128>,
     ) -> Result<Inserted<'a>, Fault> {
         let doing = "accept messages";
-        let Some(wait_ms) = wait_ms else {
+        let usual_wait_ms = insert::drops_recipients(entries).then_some(LOCK_WAIT.as_millis());
+        let Some(wait_ms) = wait_ms.or(usual_wait_ms) else {
             let insert = async |connection: &mut PgConnection| {
                 insert::insert(connection, entries, self.relay_grace).await
             };

@@ -112,7 +112,8 @@ pub async fn list(
 ) -> Result<Vec<Event>, Fault> {
     query_as!(
         Event,
-        r#"SELECT position, event_type AS "event_type: EventType", occurred_at,
+        r#"SELECT position, event_type AS "event_type!: EventType",
+                  occurred_at AS "occurred_at!",
                   (data ->> 'attemptId')::uuid AS "attempt_id: SendAttemptId",
                   data ->> 'providerMessageId' AS provider_message_id,
                   (SELECT r.address_hash
@@ -124,7 +125,7 @@ pub async fn list(
                       AS "provider_account_id: ProviderAccountId",
                   data ->> 'reason' AS reason, data ->> 'bounceType' AS bounce_type, data ->> 'url' AS url,
                   (data ->> 'isBot')::boolean AS is_bot
-           FROM events e
+           FROM message_events e
            WHERE message_id = $2 AND organization_id = $1
            ORDER BY occurred_at, position NULLS FIRST,
                     event_type NOT IN ('QUEUED', 'DROPPED', 'DEFERRED', 'SENT'), id"#,
@@ -146,7 +147,8 @@ pub async fn list_of_recipients(
 ) -> Result<Vec<Event>, Fault> {
     query_as!(
         Event,
-        r#"SELECT position, event_type AS "event_type: EventType", occurred_at,
+        r#"SELECT position, event_type AS "event_type!: EventType",
+                  occurred_at AS "occurred_at!",
                   (data ->> 'attemptId')::uuid AS "attempt_id: SendAttemptId",
                   data ->> 'providerMessageId' AS provider_message_id,
                   (SELECT r.address_hash
@@ -158,7 +160,7 @@ pub async fn list_of_recipients(
                       AS "provider_account_id: ProviderAccountId",
                   data ->> 'reason' AS reason, data ->> 'bounceType' AS bounce_type, data ->> 'url' AS url,
                   (data ->> 'isBot')::boolean AS is_bot
-           FROM events e
+           FROM message_events e
            WHERE message_id = $2 AND organization_id = $1
              AND (position IS NULL OR position = ANY($3))
            ORDER BY occurred_at, position NULLS FIRST,

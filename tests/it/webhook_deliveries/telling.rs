@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
 use sha2::Sha256;
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{Receiver, SENDER, TestApp, message_to, wait_until};
+use waypost_tests::{Receiver, SENDER, TestApp, event_types, message_to, wait_until};
 
 use super::{
     calls_kept, change, deliveries, gist, gists, number, sending, subscribe, subscribe_as,
@@ -61,6 +61,33 @@ async fn a_queued_message_is_delivered_once_for_each_recipient() {
     app.drain().await;
     let expected = all.map(|address| gist("QUEUED", address));
     assert_eq!(gists(&receiver), BTreeSet::from(expected));
+}
+
+#[tokio::test]
+async fn every_history_begins_with_one_queued_wherever_it_is_stored() {
+    let app = sending().await;
+    let alone = app.send_to(ADA).await;
+    let old = app.send_to(ADA).await;
+    // As a program left it that did not know messages to be events.
+    app.execute(&format!(
+        "UPDATE messages SET is_queued_event = NULL WHERE id = '{old}';
+         INSERT INTO events (message_id, id, organization_id, event_type, occurred_at)
+         SELECT id, gen_random_uuid(), organization_id, 'QUEUED', created_at FROM messages WHERE id = '{old}'"
+    ))
+    .await;
+    let receiver = Receiver::start().await;
+    subscribe(&app, &receiver, &["QUEUED"]).await;
+    let told = app.send_to(ADA).await;
+    app.drain().await;
+    assert_eq!(receiver.count(), 1);
+    for (id, rows) in [(alone, 0), (old, 1), (told, 1)] {
+        let message = app.get(&format!("/v1/messages/{id}")).await.data(200);
+        assert_eq!(event_types(&message), ["QUEUED", "SENT"]);
+        let stored = format!(
+            "SELECT count(*) FROM events WHERE message_id = '{id}' AND event_type = 'QUEUED'"
+        );
+        assert_eq!(number(&app, &stored).await, rows);
+    }
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ pub(super) async fn list(
            ) b ON true
            LEFT JOIN LATERAL (
                SELECT event_type, data ->> 'reason' AS reason
-               FROM events
+               FROM message_events
                WHERE message_id = m.id AND message_id BETWEEN $3 AND $4 AND organization_id = $1
                  AND event_type <> 'UNSUBSCRIBED'
                  AND data ->> 'isBot' IS DISTINCT FROM 'true'

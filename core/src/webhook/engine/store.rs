@@ -170,7 +170,7 @@ pub async fn list_due(
                LIMIT $5
            ) d
            LEFT JOIN LATERAL (
-               SELECT occurred_at, data FROM events WHERE message_id = d.message_id AND id = d.event_id LIMIT 1
+               SELECT occurred_at, data FROM message_events WHERE message_id = d.message_id AND id = d.event_id LIMIT 1
            ) e ON true
            LEFT JOIN LATERAL (
                SELECT from_address, subject, tags, metadata, is_test, provider_account_id, traceparent
@@ -227,7 +227,9 @@ pub(in crate::webhook) async fn find_content(
                   END AS metadata, nullif(r.address_sealed, '') AS "address_sealed?",
                   p.provider_type AS "provider_type?: ProviderType"
            FROM webhook_deliveries d
-           LEFT JOIN events e ON e.message_id = d.message_id AND e.id = d.event_id
+           LEFT JOIN LATERAL (
+               SELECT occurred_at, data FROM message_events WHERE message_id = d.message_id AND id = d.event_id LIMIT 1
+           ) e ON true
            LEFT JOIN messages m ON m.id = d.message_id
            LEFT JOIN recipients r ON r.message_id = d.message_id AND r.position = d.position
            LEFT JOIN recipient_contents c ON c.message_id = d.message_id AND c.position = d.position
