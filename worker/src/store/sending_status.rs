@@ -16,8 +16,9 @@ use waypost_core::ticks::next_tick;
 use super::held_leases::HeldLeases;
 use super::{StoreWriter, retry_deadlocks};
 
-/// How long a chunk is held before its message is set to SENDING.
-const SENDING_AFTER: Duration = Duration::from_millis(100);
+/// How long a chunk is held before its message is set to SENDING. Outcomes of accepted mails are
+/// recorded sooner, in a flood too.
+const SENDING_AFTER: Duration = Duration::from_millis(250);
 /// How often it is looked whether the store is dropped while no chunk is held.
 const STORE_CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Messages in one transaction.
