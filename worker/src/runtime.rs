@@ -19,7 +19,7 @@ use crate::worker_lease::WorkerLease;
 /// The wait before a worker that ended is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 /// Jobs whose calls are answered and whose outcomes are being recorded, for each slot. Recording
-/// takes up to 60 ms in a flood, in which a provider that answers at once takes hundreds.
+/// takes up to 150 ms in a flood, in which a provider that answers at once takes hundreds.
 const FINISHING_PER_SLOT: usize = 4;
 /// How many such jobs there may be, however few slots: they fill two transactions, so that a
 /// worker with few slots does not wait for the pause between transactions.

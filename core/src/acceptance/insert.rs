@@ -1,7 +1,8 @@
 //! The INSERT of accepted messages: one statement writes any number of messages with all rows that
 //! belong to them, except the DROPPED events of suppressed recipients, which few messages have.
-//! Statements per message are what bounds acceptance, so there is one. Its parameters are arrays of the composite types `new_message`,
-//! `new_recipient` and `new_key_claim`, which the migrations define.
+//! Statements per message are what bounds acceptance, so there is one. Its parameters are arrays of
+//! the composite types `new_message`, `new_recipient` and `new_key_claim`, which the migrations
+//! define.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -259,7 +260,7 @@ struct MessageRow<'a> {
     track_clicks: bool,
     recipient_count: i32,
     chunks: Vec<i32>,
-    /// Programs before 2026-11-29 send it; a message is its own event now.
+    /// For programs from before the migration `queued_events`: they write the event themselves.
     queued_event_id: Option<Uuid>,
     created_at: Timestamp,
     headers: Option<Json<&'a [(String, String)]>>,
